@@ -1,0 +1,242 @@
+//! Calendar periods: where each hour, day, week, month or year begins in a zone.
+//!
+//! A period is half-open, [start, end). Period 0 is the one that holds the Unix epoch; periods are
+//! numbered from there, up to the one that holds [`TIME_MAX`]. Hours, and days and weeks of UTC, are
+//! even and need no table; everything else is a table of edges (146 years of months are 14 KB, of
+//! days 427 KB), made once, so that a decision does no calendar arithmetic and shares no cache.
+//!
+//! The rules (each with a vector in `bindings/vectors`):
+//!
+//! - a period begins at local midnight; a midnight that does not exist moves forward to the first
+//!   instant that does, one that exists twice is the earlier;
+//! - weeks begin on Monday, or on the anchor's day of the week;
+//! - months and years begin on the 1st and on January 1st, or on the anchor's anniversary, counted
+//!   from the anchor itself (so the 31st is the 28th in February and the 31st again in March);
+//! - hours are UTC hours in every zone.
+
+use super::{Fault, Field, TIME_MAX};
+use jiff::civil::{Date, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{Span, ToSpan};
+
+const SECOND: u64 = 1_000_000_000;
+const HOUR: u64 = 3600 * SECOND;
+const DAY: u64 = 24 * HOUR;
+const EPOCH: Date = Date::constant(1970, 1, 1);
+
+/// A quota's anchor: the date that its periods are counted from.
+pub(crate) type Anchor = Date;
+
+/// The length of a quota's period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// A UTC hour.
+    Hour,
+    /// A civil day.
+    Day,
+    /// Seven civil days.
+    Week,
+    /// A civil month.
+    Month,
+    /// A civil year.
+    Year,
+}
+
+/// One period. `start` is 0 for the period that holds the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Period {
+    pub(crate) index: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// The edges between periods.
+#[derive(Debug)]
+pub(crate) enum Calendar {
+    /// An edge at `first` and each `length` ns after it.
+    Even { first: u64, length: u64 },
+    /// Edge i ends period i.
+    Listed(Box<[u64]>),
+}
+
+impl Calendar {
+    pub(crate) fn new(unit: Unit, tz: Option<&str>, anchor: Option<Anchor>) -> Result<Calendar, Fault> {
+        let zone = match tz {
+            None => TimeZone::UTC,
+            Some(name) => TimeZone::get(name).map_err(|_| {
+                Fault::new(Field::Tz, format!("no zone is called {name:?}"), "an IANA name such as Europe/Madrid")
+            })?,
+        };
+        if unit == Unit::Hour && anchor.is_some() {
+            return Err(Fault::new(Field::Anchor, "an hour has no anchor", "an anchor with day, week, month or year"));
+        }
+        let utc = zone == TimeZone::UTC;
+        Ok(match unit {
+            Unit::Hour => Calendar::Even { first: HOUR, length: HOUR },
+            Unit::Day if utc => Calendar::Even { first: DAY, length: DAY },
+            Unit::Week if utc => Calendar::Even { first: days_to_week(anchor) * DAY, length: 7 * DAY },
+            _ => Calendar::Listed(edges(unit, &zone, anchor)?),
+        })
+    }
+
+    /// The period that holds `now`.
+    #[inline]
+    pub(crate) fn period(&self, now: u64) -> Period {
+        let now = now.min(TIME_MAX);
+        let index = match self {
+            Calendar::Even { first, .. } if now < *first => 0,
+            Calendar::Even { first, length } => (now - first) / length + 1,
+            Calendar::Listed(edges) => find(edges, now) as u64,
+        };
+        self.numbered(index)
+    }
+
+    /// Period `index`, which must have been given out by [`period`](Self::period).
+    pub(crate) fn numbered(&self, index: u64) -> Period {
+        let edge = |i: u64| match self {
+            Calendar::Even { first, length } => first + i * length,
+            Calendar::Listed(edges) => edges[i as usize],
+        };
+        Period { index, start: if index == 0 { 0 } else { edge(index - 1) }, end: edge(index) }
+    }
+
+    /// The largest index that [`numbered`](Self::numbered) takes.
+    pub(crate) fn last(&self) -> u64 {
+        self.period(TIME_MAX).index
+    }
+}
+
+/// How many edges are at or before `now`. Edges are nearly even, so that the proportional guess is
+/// off by one or two.
+#[inline]
+fn find(edges: &[u64], now: u64) -> usize {
+    let last = edges.len() - 1;
+    let guess = u128::from(now) * edges.len() as u128 / u128::from(edges[last]);
+    let mut i = (guess as usize).min(last);
+    while i > 0 && edges[i - 1] > now {
+        i -= 1;
+    }
+    while edges[i] <= now {
+        i += 1;
+    }
+    i
+}
+
+/// All edges after the epoch, up to the first after [`TIME_MAX`].
+fn edges(unit: Unit, zone: &TimeZone, anchor: Option<Anchor>) -> Result<Box<[u64]>, Fault> {
+    let base = base(unit, anchor);
+    let mut edges = Vec::new();
+    let mut step = first_step(unit, base);
+    loop {
+        let date = base.checked_add(steps(unit, step)).map_err(|e| out_of_range(&e))?;
+        let ns = zone.to_timestamp(date.at(0, 0, 0, 0)).map_err(|e| out_of_range(&e))?.as_nanosecond();
+        step += 1;
+        if ns <= 0 {
+            continue;
+        }
+        edges.push(ns as u64);
+        if ns > i128::from(TIME_MAX) {
+            return Ok(edges.into());
+        }
+    }
+}
+
+/// The date that steps are counted from.
+fn base(unit: Unit, anchor: Option<Anchor>) -> Date {
+    anchor.unwrap_or(match unit {
+        Unit::Week => EPOCH.nth_weekday(-1, Weekday::Monday).expect("a Monday before the epoch"),
+        _ => EPOCH,
+    })
+}
+
+/// A step that lands well before the epoch in every zone.
+fn first_step(unit: Unit, base: Date) -> i64 {
+    let days = i64::from((EPOCH - base).get_days());
+    match unit {
+        Unit::Hour | Unit::Day => days - 2,
+        Unit::Week => days.div_euclid(7) - 1,
+        Unit::Month => (1970 - i64::from(base.year())) * 12 + 1 - i64::from(base.month()) - 2,
+        Unit::Year => 1970 - i64::from(base.year()) - 2,
+    }
+}
+
+fn steps(unit: Unit, n: i64) -> Span {
+    match unit {
+        Unit::Hour | Unit::Day => n.days(),
+        Unit::Week => n.weeks(),
+        Unit::Month => n.months(),
+        Unit::Year => n.years(),
+    }
+}
+
+/// Days from the epoch to the first week that begins after it.
+fn days_to_week(anchor: Option<Anchor>) -> u64 {
+    match EPOCH.weekday().until(anchor.map_or(Weekday::Monday, Date::weekday)) {
+        0 => 7,
+        days => days as u64,
+    }
+}
+
+fn out_of_range(error: &jiff::Error) -> Fault {
+    Fault::new(Field::Anchor, format!("the anchor is out of range ({error})"), "a year between 1900 and 2100")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::date;
+
+    /// The dull twin: walk from the period's edge list by asking jiff for each date's own midnight.
+    fn starts_on(unit: Unit, anchor: Option<Date>, day: Date) -> bool {
+        match (unit, anchor) {
+            (Unit::Week, anchor) => day.weekday() == anchor.map_or(Weekday::Monday, Date::weekday),
+            (Unit::Month, None) => day.day() == 1,
+            (Unit::Month, Some(a)) => day.day() == a.day().min(day.days_in_month()),
+            (Unit::Year, None) => day.day_of_year() == 1,
+            (Unit::Year, Some(a)) => day.month() == a.month() && day.day() == a.day().min(day.days_in_month()),
+            (Unit::Hour | Unit::Day, _) => true,
+        }
+    }
+
+    #[test]
+    fn edges_are_the_midnights_of_the_days_that_begin_a_period() {
+        for zone in ["UTC", "Europe/Madrid", "America/Havana", "Pacific/Apia", "Asia/Kathmandu"] {
+            let tz = TimeZone::get(zone).unwrap();
+            for unit in [Unit::Day, Unit::Week, Unit::Month, Unit::Year] {
+                for anchor in [None, Some(date(2024, 2, 29)), Some(date(1931, 8, 31)), Some(date(2090, 1, 30))] {
+                    let calendar = Calendar::new(unit, Some(zone), anchor).unwrap();
+                    let mut expected = Vec::new();
+                    let mut day = date(1969, 12, 30);
+                    while expected.len() < 400 && day < date(2031, 1, 1) {
+                        if starts_on(unit, anchor, day) {
+                            let ns = tz.to_timestamp(day.at(0, 0, 0, 0)).unwrap().as_nanosecond();
+                            if ns > 0 {
+                                expected.push(ns as u64);
+                            }
+                        }
+                        day = day.tomorrow().unwrap();
+                    }
+                    for (i, edge) in expected.iter().enumerate() {
+                        assert_eq!(calendar.numbered(i as u64).end, *edge, "{zone} {unit:?} {anchor:?} {i}");
+                        let at = calendar.period(*edge);
+                        assert!(at.start <= *edge && *edge < at.end);
+                        assert!(calendar.period(edge - 1).end == *edge);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_reaches_the_end_of_time() {
+        for unit in [Unit::Hour, Unit::Day, Unit::Week, Unit::Month, Unit::Year] {
+            for tz in [None, Some("Pacific/Kiritimati"), Some("America/Adak")] {
+                let calendar = Calendar::new(unit, tz, None).unwrap();
+                let last = calendar.period(u64::MAX);
+                assert!(last.start <= TIME_MAX && TIME_MAX < last.end);
+                assert_eq!(calendar.period(0).index, 0);
+                assert_eq!(calendar.last(), last.index);
+            }
+        }
+    }
+}

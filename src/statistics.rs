@@ -1,0 +1,23 @@
+//! What a limiter counts about itself.
+
+/// A snapshot of a limiter's counters. Each is exact; together they are not one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Slots that hold a key, idle keys included.
+    pub keys: u64,
+    /// Slots in all.
+    pub capacity: u64,
+    /// Bytes of the table, and of the one that is being drained into it.
+    pub memory_bytes: u64,
+    /// Tables made so far: 1, and one more for each growth and shrinkage.
+    pub generations: u64,
+    /// How often the table grew.
+    pub growths: u64,
+    /// How often the table shrank.
+    pub shrinks: u64,
+    /// Idle keys whose slot a new key took, at no loss.
+    pub takeovers_idle: u64,
+    /// Indebted keys whose slot, with its debt, a new key took: the table was full.
+    pub takeovers_indebted: u64,
+}
