@@ -20,9 +20,9 @@
 
 mod parse;
 
-use crate::plan::{BucketPlan, Fault, Field, LogPlan, Plan, WindowPlan};
 #[cfg(feature = "quota")]
 use crate::plan::{Anchor, QuotaPlan};
+use crate::plan::{BucketPlan, Fault, Field, LogPlan, Plan, WindowPlan};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -139,7 +139,11 @@ impl Spec {
     /// Checks everything and makes the plan.
     fn compile(self) -> Result<Limit, Fault> {
         let only = |given: bool, field: Field, owner: &str| {
-            if given { Err(Fault::new(field, format!("{} does not have it", self.algorithm), format!("it with {owner}"))) } else { Ok(()) }
+            if given {
+                Err(Fault::new(field, format!("{} does not have it", self.algorithm), format!("it with {owner}")))
+            } else {
+                Ok(())
+            }
         };
         use Algorithm::{FixedWindow, LeakyBucket, Quota, SlidingLog, SlidingWindow, TokenBucket};
         let is_bucket = matches!(self.algorithm, TokenBucket | LeakyBucket);
@@ -162,10 +166,18 @@ impl Spec {
             (Quota, Per::Calendar(unit)) => Plan::Quota(QuotaPlan::new(count, unit, self.tz.as_deref(), self.anchor)?),
             #[cfg(not(feature = "quota"))]
             (Quota, _) => {
-                return Err(Fault::new(Field::Algorithm, "this build has no calendar quotas", "a build with the feature `quota`"));
+                return Err(Fault::new(
+                    Field::Algorithm,
+                    "this build has no calendar quotas",
+                    "a build with the feature `quota`",
+                ));
             }
             (algorithm, _) => {
-                return Err(Fault::new(Field::Period, format!("not a period of {algorithm}"), "a period that fits the algorithm"));
+                return Err(Fault::new(
+                    Field::Period,
+                    format!("not a period of {algorithm}"),
+                    "a period that fits the algorithm",
+                ));
             }
         };
         Ok(Limit { spec: self, plan: Arc::new(plan) })

@@ -10,7 +10,7 @@ mod calendar;
 #[cfg(feature = "quota")]
 pub use calendar::Unit;
 #[cfg(feature = "quota")]
-pub(crate) use calendar::{Anchor, Calendar};
+pub(crate) use calendar::{Anchor, Calendar, Period};
 
 use crate::ticks::{TickRate, gcd};
 use crate::word::{PAYLOAD_BITS, bits, low};
@@ -134,14 +134,7 @@ impl BucketPlan {
         if burst > AHEAD {
             return Err(Fault::new(Field::Burst, "the burst is too large", format!("at most {AHEAD}")));
         }
-        Ok(BucketPlan {
-            limit: burst,
-            token: 1,
-            capacity: burst,
-            legal: AHEAD,
-            rate: TickRate::stopped(),
-            queue: false,
-        })
+        Ok(BucketPlan { limit: burst, token: 1, capacity: burst, legal: AHEAD, rate: TickRate::stopped(), queue: false })
     }
 }
 
@@ -177,7 +170,8 @@ impl WindowPlan {
         let largest = PAYLOAD_BITS.checked_sub(bits(windows - 1).max(2)).map_or(0, |rest| low(rest / counts));
         if limit > largest {
             let other = if counts == 1 { "token-bucket" } else { "token-bucket or sliding-log" };
-            let expected = if largest == 0 { format!("a longer period, or {other}") } else { format!("at most {largest}, or {other}") };
+            let expected =
+                if largest == 0 { format!("a longer period, or {other}") } else { format!("at most {largest}, or {other}") };
             return Err(Fault::new(Field::Count, "too many in a window of this period to count exactly", expected));
         }
         let count_bits = bits(limit);
@@ -221,6 +215,8 @@ pub(crate) struct QuotaPlan {
     pub(crate) calendar: Calendar,
     /// Bits of the count.
     pub(crate) count_bits: u32,
+    /// The largest period number.
+    pub(crate) last: u64,
 }
 
 #[cfg(feature = "quota")]
@@ -228,12 +224,12 @@ impl QuotaPlan {
     pub(crate) fn new(limit: u64, unit: Unit, tz: Option<&str>, anchor: Option<Anchor>) -> Result<QuotaPlan, Fault> {
         nonzero(Field::Count, limit)?;
         let calendar = Calendar::new(unit, tz, anchor)?;
-        let last = calendar.period(TIME_MAX).index;
+        let last = calendar.last();
         let largest = low(PAYLOAD_BITS - bits(last));
         if limit > largest {
             return Err(Fault::new(Field::Count, "the quota is too large to count exactly", format!("at most {largest}")));
         }
-        Ok(QuotaPlan { limit, calendar, count_bits: bits(limit) })
+        Ok(QuotaPlan { limit, calendar, count_bits: bits(limit), last })
     }
 }
 

@@ -35,8 +35,15 @@ impl TickRate {
         TickRate { num: 0, den: 1, whole: 0, frac: 0 }
     }
 
+    #[inline(always)]
     pub(crate) fn is_stopped(&self) -> bool {
         self.num == 0
+    }
+
+    /// Whether a tick is a nanosecond.
+    #[inline(always)]
+    pub(crate) fn is_one(&self) -> bool {
+        self.num == self.den
     }
 
     /// floor(now * num/den) modulo 2^64, exactly: `frac` is too large by less than 2^-128, so the
@@ -63,7 +70,7 @@ impl TickRate {
 
     /// `ticks` as nanoseconds, rounded up. Time must not stand still.
     pub(crate) fn span(&self, ticks: u64) -> u64 {
-        if self.num == self.den {
+        if self.is_one() {
             return ticks;
         }
         saturate(self.at_least(u128::from(ticks)))

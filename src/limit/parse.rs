@@ -4,9 +4,9 @@
 //! exponent, so that `nan`, `inf`, `0.1` and `-5` are refused where they stand.
 
 use super::{Algorithm, Limit, LimitError, Per, Spec};
-use crate::plan::{Fault, Field};
 #[cfg(feature = "quota")]
 use crate::plan::{Anchor, Unit};
+use crate::plan::{Fault, Field};
 use std::ops::Range;
 
 const PERIODS: [(&str, u64); 7] = [
@@ -145,7 +145,8 @@ fn options(algorithm: Algorithm) -> &'static str {
 
 #[cfg(feature = "quota")]
 fn date(part: &Part<'_>) -> Result<Anchor, LimitError> {
-    let form = part.text.len() == 10 && part.text.bytes().enumerate().all(|(i, b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
+    let form = part.text.len() == 10
+        && part.text.bytes().enumerate().all(|(i, b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
     let date = form.then(|| part.text.parse::<Anchor>());
     match date {
         Some(Ok(date)) => Ok(date),
@@ -181,21 +182,36 @@ mod tests {
     #[test]
     fn a_fault_says_where_and_what_was_expected() {
         for (text, error) in [
-            ("", "column 1: no such algorithm; expected token-bucket, leaky-bucket, fixed-window, sliding-window, sliding-log, quota"),
-            ("gcra 10/1s", "\"gcra\" (column 1): no such algorithm; expected token-bucket, leaky-bucket, fixed-window, sliding-window, sliding-log, quota"),
+            (
+                "",
+                "column 1: no such algorithm; expected token-bucket, leaky-bucket, fixed-window, sliding-window, sliding-log, quota",
+            ),
+            (
+                "gcra 10/1s",
+                "\"gcra\" (column 1): no such algorithm; expected token-bucket, leaky-bucket, fixed-window, sliding-window, sliding-log, quota",
+            ),
             ("token-bucket", "column 13: token-bucket needs a rate; expected N/PERIOD such as 100/1m"),
             ("token-bucket 100/", "column 18: no such period; expected [k]ns, us, ms, s, m, h or d"),
             ("token-bucket nan/1s", "\"nan\" (column 14): not a whole number; expected a whole number of at least 1"),
             ("token-bucket 0/1s", "\"0\" (column 14): zero allows nothing; expected a whole number of at least 1"),
             ("token-bucket 100/0s", "\"0s\" (column 18): the period is out of range; expected 1 ns to 106751 d"),
-            ("token-bucket 1/99999999999999999999s", "\"99999999999999999999s\" (column 16): the period is out of range; expected 1 ns to 106751 d"),
+            (
+                "token-bucket 1/99999999999999999999s",
+                "\"99999999999999999999s\" (column 16): the period is out of range; expected 1 ns to 106751 d",
+            ),
             ("token-bucket 1/s  burst=0", "\"0\" (column 25): zero allows nothing; expected a whole number of at least 1"),
             ("token-bucket 1/s burst", "\"burst\" (column 18): a value is missing; expected burst=VALUE"),
             ("token-bucket 1/s burst=1 burst=1", "\"burst=1\" (column 26): said twice; expected it once"),
-            ("fixed-window 1/s burst=5", "\"5\" (column 24): fixed-window does not have it; expected it with token-bucket or leaky-bucket"),
+            (
+                "fixed-window 1/s burst=5",
+                "\"5\" (column 24): fixed-window does not have it; expected it with token-bucket or leaky-bucket",
+            ),
             ("sliding-log 1/s queue", "\"queue\" (column 17): sliding-log does not have it; expected it with leaky-bucket"),
             ("sliding-window 1/s wide", "\"wide\" (column 20): no such option; expected strict"),
-            ("token-bucket 18446744073709551616/s", "\"18446744073709551616\" (column 14): the number is too large; expected at most 18446744073709551615"),
+            (
+                "token-bucket 18446744073709551616/s",
+                "\"18446744073709551616\" (column 14): the number is too large; expected at most 18446744073709551615",
+            ),
         ] {
             assert_eq!(refusal(text), error);
         }
@@ -206,9 +222,15 @@ mod tests {
     fn quotas_are_parsed_as_strictly() {
         for (text, error) in [
             ("quota 10/fortnight", "\"fortnight\" (column 10): no such calendar period; expected hour, day, week, month or year"),
-            ("quota 10/month tz=Mars/Olympus", "\"Mars/Olympus\" (column 19): no zone is called \"Mars/Olympus\"; expected an IANA name such as Europe/Madrid"),
+            (
+                "quota 10/month tz=Mars/Olympus",
+                "\"Mars/Olympus\" (column 19): no zone is called \"Mars/Olympus\"; expected an IANA name such as Europe/Madrid",
+            ),
             ("quota 10/month anchor=26-1-1", "\"26-1-1\" (column 23): not a date; expected YYYY-MM-DD"),
-            ("quota 10/hour anchor=2026-01-01", "\"2026-01-01\" (column 22): an hour has no anchor; expected an anchor with day, week, month or year"),
+            (
+                "quota 10/hour anchor=2026-01-01",
+                "\"2026-01-01\" (column 22): an hour has no anchor; expected an anchor with day, week, month or year",
+            ),
         ] {
             assert_eq!(refusal(text), error);
         }

@@ -2,8 +2,8 @@
 //!
 //! A period is half-open, [start, end). Period 0 is the one that holds the Unix epoch; periods are
 //! numbered from there, up to the one that holds [`TIME_MAX`]. Hours, and days and weeks of UTC, are
-//! even and need no table; everything else is a table of edges (146 years of months are 14 KB, of
-//! days 427 KB), made once, so that a decision does no calendar arithmetic and shares no cache.
+//! even stretches and need no table; everything else is a table of edges (146 years of months are
+//! 14 KB, of days 427 KB), made once, so that a decision does no calendar arithmetic and shares no cache.
 //!
 //! The rules (each with a vector in `bindings/vectors`):
 //!
@@ -12,12 +12,14 @@
 //! - weeks begin on Monday, or on the anchor's day of the week;
 //! - months and years begin on the 1st and on January 1st, or on the anchor's anniversary, counted
 //!   from the anchor itself (so the 31st is the 28th in February and the 31st again in March);
-//! - hours are UTC hours in every zone.
+//! - an hour begins when the zone's clock shows a full hour: the UTC hour, shifted in zones whose
+//!   offset is not whole hours (Asia/Kathmandu). A step by whole hours changes nothing; a step forward by
+//!   half an hour (Australia/Lord_Howe) makes a shorter period, one back a longer.
 
 use super::{Fault, Field, TIME_MAX};
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{Span, ToSpan};
+use jiff::{Span, Timestamp, ToSpan};
 
 const SECOND: u64 = 1_000_000_000;
 const HOUR: u64 = 3600 * SECOND;
@@ -53,10 +55,21 @@ pub(crate) struct Period {
 /// The edges between periods.
 #[derive(Debug)]
 pub(crate) enum Calendar {
-    /// An edge at `first` and each `length` ns after it.
-    Even { first: u64, length: u64 },
+    /// Edges a fixed length apart, in one or more stretches.
+    Even { length: u64, stretches: Box<[Stretch]> },
     /// Edge i ends period i.
     Listed(Box<[u64]>),
+}
+
+/// Where even edges keep their phase.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    /// Where it begins; its first edge is there or later.
+    from: u64,
+    /// The first edge.
+    first: u64,
+    /// The number of the period that it ends.
+    ends: u64,
 }
 
 impl Calendar {
@@ -70,11 +83,12 @@ impl Calendar {
         if unit == Unit::Hour && anchor.is_some() {
             return Err(Fault::new(Field::Anchor, "an hour has no anchor", "an anchor with day, week, month or year"));
         }
+        let even = |length, first| Calendar::Even { length, stretches: Box::new([Stretch { from: 0, first, ends: 0 }]) };
         let utc = zone == TimeZone::UTC;
         Ok(match unit {
-            Unit::Hour => Calendar::Even { first: HOUR, length: HOUR },
-            Unit::Day if utc => Calendar::Even { first: DAY, length: DAY },
-            Unit::Week if utc => Calendar::Even { first: days_to_week(anchor) * DAY, length: 7 * DAY },
+            Unit::Hour => Calendar::Even { length: HOUR, stretches: hours(&zone) },
+            Unit::Day if utc => even(DAY, DAY),
+            Unit::Week if utc => even(7 * DAY, days_to_week(anchor) * DAY),
             _ => Calendar::Listed(edges(unit, &zone, anchor)?),
         })
     }
@@ -84,17 +98,22 @@ impl Calendar {
     pub(crate) fn period(&self, now: u64) -> Period {
         let now = now.min(TIME_MAX);
         let index = match self {
-            Calendar::Even { first, .. } if now < *first => 0,
-            Calendar::Even { first, length } => (now - first) / length + 1,
+            Calendar::Even { length, stretches } => {
+                let stretch = stretches[stretches.partition_point(|s| s.from <= now) - 1];
+                stretch.ends + now.checked_sub(stretch.first).map_or(0, |since| since / length + 1)
+            }
             Calendar::Listed(edges) => find(edges, now) as u64,
         };
         self.numbered(index)
     }
 
-    /// Period `index`, which must have been given out by [`period`](Self::period).
+    /// Period `index`, which must be at most [`last`](Self::last).
     pub(crate) fn numbered(&self, index: u64) -> Period {
         let edge = |i: u64| match self {
-            Calendar::Even { first, length } => first + i * length,
+            Calendar::Even { length, stretches } => {
+                let stretch = stretches[stretches.partition_point(|s| s.ends <= i) - 1];
+                stretch.first + (i - stretch.ends) * length
+            }
             Calendar::Listed(edges) => edges[i as usize],
         };
         Period { index, start: if index == 0 { 0 } else { edge(index - 1) }, end: edge(index) }
@@ -120,6 +139,38 @@ fn find(edges: &[u64], now: u64) -> usize {
         i += 1;
     }
     i
+}
+
+/// The full hours of a zone's clock: a stretch for each time that its offset changes by other than
+/// whole hours.
+fn hours(zone: &TimeZone) -> Box<[Stretch]> {
+    let offset = |at: Timestamp| i64::from(zone.to_offset(at).seconds());
+    let phase = |offset: i64| (-offset).rem_euclid(3600) as u64 * SECOND;
+    // The first time from `at` on that is `phase` past a UTC hour.
+    let next = |at: u64, phase: u64| at + (phase + HOUR - at % HOUR) % HOUR;
+    let mut before = offset(Timestamp::UNIX_EPOCH);
+    let mut stretches = vec![Stretch { from: 0, first: next(1, phase(before)), ends: 0 }];
+    for transition in zone.following(Timestamp::UNIX_EPOCH) {
+        let (at, after) = (transition.timestamp(), offset(transition.timestamp()));
+        let from = at.as_nanosecond() as u64;
+        if at.as_nanosecond() > i128::from(TIME_MAX) {
+            break;
+        }
+        if phase(after) != phase(before) {
+            let last = stretches[stretches.len() - 1];
+            let mut ends = last.ends + from.checked_sub(last.first + 1).map_or(0, |since| since / HOUR + 1);
+            let mut shifted = from;
+            if (at.as_second() + after).div_euclid(3600) > (at.as_second() - 1 + before).div_euclid(3600) {
+                // The step skips a full hour, or ends at one: an hour begins here.
+                stretches.push(Stretch { from, first: from, ends });
+                ends += 1;
+                shifted += 1;
+            }
+            stretches.push(Stretch { from: shifted, first: next(shifted, phase(after)), ends });
+        }
+        before = after;
+    }
+    stretches.into()
 }
 
 /// All edges after the epoch, up to the first after [`TIME_MAX`].
@@ -223,6 +274,28 @@ mod tests {
                         assert!(calendar.period(edge - 1).end == *edge);
                     }
                 }
+            }
+        }
+    }
+
+    /// The dull twin: every minute of two years, asking jiff what the zone's clock shows.
+    #[test]
+    fn an_hour_begins_when_the_clock_shows_a_full_hour() {
+        for (zone, from) in
+            [("Asia/Kathmandu", 504_000_000), ("Australia/Lord_Howe", 1_700_000_000), ("Europe/Madrid", 1_700_000_000)]
+        {
+            let tz = TimeZone::get(zone).unwrap();
+            let calendar = Calendar::new(Unit::Hour, Some(zone), None).unwrap();
+            let from = from / 60 * 60;
+            let mut index = calendar.period((from - 60) * SECOND).index;
+            for second in (from..from + 2 * 366 * 86_400).step_by(60) {
+                let shows = tz.to_datetime(Timestamp::from_second(second as i64).unwrap());
+                let before = tz.to_datetime(Timestamp::from_second(second as i64 - 60).unwrap());
+                let skipped = (shows.date(), shows.hour()) > (before.date(), before.hour());
+                index += u64::from(shows.minute() == 0 || skipped);
+                let period = calendar.period(second * SECOND);
+                assert_eq!(period.index, index, "{zone} {second} {shows}");
+                assert!(period.start <= second * SECOND && second * SECOND < period.end);
             }
         }
     }
