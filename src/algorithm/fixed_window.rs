@@ -1,0 +1,159 @@
+//! Fixed window: at most `limit` in each window of W ns counted from the Unix epoch.
+//!
+//! ```text
+//!  57                    b                              0
+//! ┌───────────────────────┬──────────────────────────────┐
+//! │ window number, modulo │ count (b = bits of the limit)│
+//! └───────────────────────┴──────────────────────────────┘
+//! ```
+//!
+//! | stored number, against now's | the key |
+//! |---|---|
+//! | the same | has used the count |
+//! | ahead, within 60 s | the call is late: judged at the start of the stored window |
+//! | any other | has used nothing |
+//!
+//! In any W ns up to twice the limit can pass, half of it on each side of an edge. The number is kept
+//! modulo at least 5 years of windows; a key that comes back after exactly that long finds its count.
+
+use super::{Answer, Ask, reason, retry, wait};
+use crate::decision::{Decision, Reason};
+use crate::guard::Moment;
+use crate::plan::WindowPlan;
+use crate::rule::{Rank, Ring, Rule, Step};
+use crate::word::{PlanId, Word, low};
+
+/// What is counted in a window, a period, or any other span that ends all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// The window or period that the call is judged in.
+    pub(crate) number: u64,
+    pub(crate) count: u64,
+    /// Nanoseconds from the call's moment to its end.
+    pub(crate) until_end: u64,
+}
+
+/// What a step found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    reason: Reason,
+    after: Count,
+}
+
+impl Count {
+    /// Judges `ask` against `limit`; `word` makes the word of a count.
+    #[inline(always)]
+    pub(crate) fn judge(self, limit: u64, ask: Ask, word: impl FnOnce(Count) -> Word) -> Step<Outcome> {
+        let allowed = ask.cost == 0 || ask.cost <= limit.saturating_sub(self.count);
+        if !allowed {
+            return Step::Keep(Outcome { reason: reason(false, ask.cost, limit), after: self });
+        }
+        let after = Count { count: self.count + ask.cost, ..self };
+        let outcome = Outcome { reason: Reason::Allowed, after };
+        if ask.charges() { Step::Write(word(after), outcome) } else { Step::Keep(outcome) }
+    }
+
+    pub(crate) fn rank(self) -> Rank {
+        if self.count == 0 { Rank::IDLE } else { Rank { ns: self.until_end, units: self.count } }
+    }
+
+    /// Whether this owes more than `other`: it ends later, or it is the larger count.
+    pub(crate) fn owes_more(self, other: Count) -> bool {
+        self.count > 0 && (other.count == 0 || (self.until_end, self.count) > (other.until_end, other.count))
+    }
+}
+
+impl Outcome {
+    #[inline(always)]
+    pub(crate) fn decide(&self, limit: u64, lead: u64) -> Decision {
+        let Count { count, until_end, .. } = self.after;
+        let end = || wait(u128::from(until_end), lead);
+        Decision {
+            reason: self.reason,
+            limit,
+            remaining: limit.saturating_sub(count),
+            retry_after_ns: retry(self.reason, end),
+            reset_after_ns: if count == 0 { 0 } else { end() },
+            delay_ns: 0,
+        }
+    }
+
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.reason == Reason::Allowed
+    }
+}
+
+/// One call of a fixed window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'p> {
+    plan: &'p WindowPlan,
+    number: u64,
+    elapsed: u64,
+    lead: u64,
+    ask: Ask,
+}
+
+impl<'p> Call<'p> {
+    #[inline(always)]
+    pub(crate) fn new(plan: &'p WindowPlan, moment: Moment, ask: Ask) -> Call<'p> {
+        let number = moment.now / plan.period & low(plan.number_bits);
+        Call { plan, number, elapsed: moment.now % plan.period, lead: moment.lead, ask }
+    }
+
+    #[inline(always)]
+    fn read(&self, word: Word) -> Count {
+        let plan = self.plan;
+        let stored = word.payload() >> plan.count_bits;
+        let ahead = stored.wrapping_sub(self.number) & low(plan.number_bits);
+        if word.is_fresh() || ahead > plan.ahead {
+            return Count { number: self.number, count: 0, until_end: plan.period - self.elapsed };
+        }
+        // ahead * period is at most 60 s and two periods, each below 2^63.
+        let until_end = (u128::from(ahead) + 1) * u128::from(plan.period) - u128::from(self.elapsed);
+        Count { number: stored, count: word.payload() & low(plan.count_bits), until_end: crate::ticks::saturate(until_end) }
+    }
+
+    fn word(&self, count: Count) -> Word {
+        Word::new(PlanId::ONLY, count.number << self.plan.count_bits | count.count)
+    }
+}
+
+impl Rule for Call<'_> {
+    type Outcome = Outcome;
+    type Mover = Self;
+
+    fn mover(&self) -> &Self {
+        self
+    }
+
+    #[inline(always)]
+    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
+        self.read(word).judge(self.plan.limit, self.ask, |count| self.word(count))
+    }
+
+    fn newcomer(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<Outcome> {
+        self.step(self.join(word, floor), ring)
+    }
+
+    fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
+        self.read(word).rank()
+    }
+
+    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
+        self.join(floor, word)
+    }
+
+    fn join(&self, a: Word, b: Word) -> Word {
+        if self.read(b).owes_more(self.read(a)) { b } else { a }
+    }
+}
+
+impl Answer for Call<'_> {
+    fn is_allowed(&self, outcome: &Outcome) -> bool {
+        outcome.is_allowed()
+    }
+
+    fn decide(&self, outcome: &Outcome) -> Decision {
+        outcome.decide(self.plan.limit, self.lead)
+    }
+}
