@@ -1,0 +1,389 @@
+//! One group: the slots that a key may live in, and the protocol that keys obey there.
+//!
+//! The steps are those of the essay in `table/mod.rs`: find, charge, insert, take over, resolve. Each
+//! is one compare-and-swap from one legal state to another, so that whoever comes next, the same
+//! caller or another, carries on from what is there. What fails says [`Miss::Again`] and starts over;
+//! every such failure is caused by another caller's completed step.
+
+use super::slot::{Hash, Line, Slot, Tag, WAYS};
+use crate::rule::{Rank, Ring, Rule, Step};
+use crate::sync::{AtomicU64, Ordering};
+use crate::word::{Word, bits};
+use Ordering::SeqCst;
+
+/// Lines in a group. At 32 a group of 128 slots overflows at 60 % load once in 40 million groups;
+/// one line in tests makes every group overflow.
+pub(super) const LINES: usize = if cfg!(any(test, loom)) { 1 } else { 32 };
+/// Slots in a group.
+pub(super) const SLOTS: usize = LINES * WAYS;
+
+const _: () = assert!(LINES.is_power_of_two() && bits(LINES as u64) <= 6);
+
+/// What a group keeps beside its lines.
+#[derive(Debug)]
+pub(super) struct Rare {
+    /// Owes at least what every key owed that was evicted from the group; see `Rule::raise`.
+    pub(super) floor: AtomicU64,
+    /// 1 once every key of the group is in the next generation.
+    pub(super) moved: AtomicU64,
+}
+
+/// Why an attempt gave no outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Miss {
+    /// Somebody else's step came between.
+    Again,
+    /// The group is being moved: look in the next generation.
+    Frozen,
+    /// All keys of the group are in debt, and the table may grow.
+    Crowded,
+}
+
+/// What happened besides the outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Claimed,
+    TookIdle,
+    TookIndebted,
+}
+
+/// A group of one generation.
+#[derive(Clone, Copy)]
+pub(super) struct Group<'t> {
+    pub(super) lines: &'t [Line],
+    pub(super) rare: &'t Rare,
+    /// The rings of all slots, one after the other; empty if the rule has none.
+    pub(super) rings: &'t [AtomicU64],
+}
+
+enum Found<'t> {
+    Live(usize, Slot<'t>, Tag),
+    Reserved,
+    Empty(usize, Slot<'t>),
+    Full,
+    Frozen,
+}
+
+impl<'t> Group<'t> {
+    /// The slot at place `at` of the group and its ring.
+    pub(super) fn slot(self, at: usize) -> Slot<'t> {
+        self.lines[at / WAYS].slot(at % WAYS)
+    }
+
+    #[inline(always)]
+    fn ring(self, at: usize) -> Ring<'t> {
+        let cells = self.rings.len() / SLOTS;
+        Ring::new(&self.rings[at * cells..(at + 1) * cells])
+    }
+
+    /// The places of the group in the order in which `hash` probes them.
+    fn probe(hash: Hash) -> impl Iterator<Item = usize> {
+        let home = hash.home(LINES);
+        (0..SLOTS).map(move |i| (home * WAYS + i) % SLOTS)
+    }
+
+    /// The hit path: charges the key's live slot, if its probe finds one.
+    #[inline(always)]
+    pub(super) fn hit<R: Rule>(self, hash: Hash, rule: &R) -> Option<R::Outcome> {
+        let home = hash.home(LINES);
+        for i in 0..LINES {
+            let line = (home + i) & (LINES - 1);
+            for way in 0..WAYS {
+                let slot = self.lines[line].slot(way);
+                let tag = slot.tag();
+                if tag.is_of(hash) {
+                    if let Some(outcome) = self.charge(line * WAYS + way, slot, tag, rule) {
+                        return Some(outcome);
+                    }
+                }
+                if tag == Tag::EMPTY {
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Charges a slot while `tag` is its tag and it is live. The one compare-and-swap loop; a failure
+    /// of the swap means that another call was admitted.
+    #[inline(always)]
+    fn charge<R: Rule>(self, at: usize, slot: Slot<'t>, tag: Tag, rule: &R) -> Option<R::Outcome> {
+        let ring = self.ring(at);
+        loop {
+            let word = slot.word();
+            if !tag.matches(word) || slot.tag() != tag {
+                return None;
+            }
+            match rule.step(word, ring) {
+                Step::Keep(outcome) => {
+                    if R::RING && slot.word() != word {
+                        continue;
+                    }
+                    return Some(outcome);
+                }
+                Step::Mend(mended, outcome) => {
+                    slot.swap_word(word, mended.with_epoch(word.epoch()));
+                    return Some(outcome);
+                }
+                Step::Write(charged, outcome) => {
+                    rule.before_write(word, charged, ring);
+                    if slot.swap_word(word, charged.with_epoch(word.epoch())) {
+                        return Some(outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    fn find(self, hash: Hash) -> Found<'t> {
+        let mut reserved = false;
+        for at in Self::probe(hash) {
+            let slot = self.slot(at);
+            let tag = slot.tag_in_order();
+            if tag == Tag::EMPTY {
+                return if reserved { Found::Reserved } else { Found::Empty(at, slot) };
+            }
+            if tag.is_frozen() {
+                return Found::Frozen;
+            }
+            if tag.is_of(hash) && tag.matches(slot.word()) {
+                return Found::Live(at, slot, tag);
+            }
+            reserved |= tag.is_reserved_by(hash);
+        }
+        if reserved { Found::Reserved } else { Found::Full }
+    }
+
+    /// One attempt at a call, wherever the key is. `crowded_ends`: rather than evict a key in debt,
+    /// say so.
+    pub(super) fn attempt<R: Rule>(
+        self,
+        hash: Hash,
+        rule: &R,
+        crowded_ends: bool,
+        mut event: impl FnMut(Event),
+    ) -> Result<R::Outcome, Miss> {
+        match self.find(hash) {
+            Found::Live(at, slot, tag) => self.charge(at, slot, tag, rule).ok_or(Miss::Again),
+            Found::Reserved => self.resolve(hash, rule),
+            Found::Empty(at, slot) => self.insert(hash, rule, at, slot, event),
+            Found::Full => self.take_over(hash, rule, crowded_ends, &mut event),
+            Found::Frozen => Err(Miss::Frozen),
+        }
+    }
+
+    pub(super) fn floor(self) -> Word {
+        // SeqCst: a newcomer reads the floor after its reservation is published, in one order with
+        // the evictions that raise it; pairs with `raise_floor`.
+        Word(self.rare.floor.load(SeqCst))
+    }
+
+    pub(super) fn raise_floor(self, raised: impl Fn(Word) -> Word) {
+        let mut floor = self.floor();
+        loop {
+            let new = raised(floor);
+            if new == floor {
+                return;
+            }
+            // SeqCst: pairs with `floor`. The floor only rises, so the loop ends with somebody's rise.
+            match self.rare.floor.compare_exchange(floor.0, new.0, SeqCst, SeqCst) {
+                Ok(_) => return,
+                Err(now) => floor = Word(now),
+            }
+        }
+    }
+
+    #[cold]
+    fn insert<R: Rule>(
+        self,
+        hash: Hash,
+        rule: &R,
+        at: usize,
+        slot: Slot<'t>,
+        mut event: impl FnMut(Event),
+    ) -> Result<R::Outcome, Miss> {
+        // Judged before anything is written: a peek or a refusal leaves no trace.
+        if let Some(outcome) = kept(rule.newcomer(Word::FRESH, self.floor(), self.ring(at))) {
+            return Ok(outcome);
+        }
+        slot.swap_tag(Tag::EMPTY, Tag::first(hash)).map_err(|_| Miss::Again)?;
+        event(Event::Claimed);
+        self.resolve(hash, rule)
+    }
+
+    #[cold]
+    fn take_over<R: Rule>(
+        self,
+        hash: Hash,
+        rule: &R,
+        crowded_ends: bool,
+        event: &mut impl FnMut(Event),
+    ) -> Result<R::Outcome, Miss> {
+        let (at, tag, word, state) = self.victim(hash, rule)?;
+        let (slot, ring) = (self.slot(at), self.ring(at));
+        match state {
+            Victim::Vacant => {
+                if let Some(outcome) = kept(rule.newcomer(word, self.floor(), ring)) {
+                    return Ok(outcome);
+                }
+                slot.swap_tag(tag, Tag::reserve(hash, tag, word.epoch())).map_err(|_| Miss::Again)?;
+            }
+            Victim::Reserved => {
+                // Nobody finished it. Vacant, it can be taken on the next attempt.
+                let _ = slot.swap_tag(tag, tag.dropped());
+                return Err(Miss::Again);
+            }
+            Victim::Live(rank) => {
+                if crowded_ends && !rank.is_idle() {
+                    return Err(Miss::Crowded);
+                }
+                if let Some(outcome) = kept(rule.heir(word, self.floor(), ring)) {
+                    return Ok(outcome);
+                }
+                // First the floor, then the word, then the tag: from the moment when the key's slot
+                // is no longer its own, the floor speaks for it.
+                self.raise_floor(|floor| rule.raise(floor, word, ring));
+                let closed = rule.left_behind(word).with_epoch(word.epoch() + 1);
+                if !slot.swap_word(word, closed) {
+                    return Err(Miss::Again);
+                }
+                event(if rank.is_idle() { Event::TookIdle } else { Event::TookIndebted });
+                slot.swap_tag(tag, Tag::reserve(hash, tag, closed.epoch())).map_err(|_| Miss::Again)?;
+            }
+        }
+        self.resolve(hash, rule)
+    }
+
+    /// The slot to take: a vacant one, else an idle one, else the one with the least time until it is
+    /// as good as fresh, else a reservation that nobody finished.
+    fn victim<R: Rule>(self, hash: Hash, rule: &R) -> Result<(usize, Tag, Word, Victim), Miss> {
+        let mut least: Option<(usize, Tag, Word, Rank)> = None;
+        let mut reservation = None;
+        for at in Self::probe(hash) {
+            let slot = self.slot(at);
+            let tag = slot.tag_in_order();
+            if tag == Tag::EMPTY {
+                return Err(Miss::Again);
+            }
+            if tag.is_frozen() {
+                return Err(Miss::Frozen);
+            }
+            if tag.is_reserved() {
+                reservation = Some((at, tag));
+                continue;
+            }
+            let word = slot.word();
+            if slot.tag() != tag {
+                return Err(Miss::Again);
+            }
+            if !tag.matches(word) {
+                return Ok((at, tag, word, Victim::Vacant));
+            }
+            let rank = rule.rank(word, self.ring(at));
+            if rank.is_idle() {
+                return Ok((at, tag, word, Victim::Live(rank)));
+            }
+            if least.is_none_or(|(_, _, _, other)| rank < other) {
+                least = Some((at, tag, word, rank));
+            }
+        }
+        match (least, reservation) {
+            (Some((at, tag, word, rank)), _) => Ok((at, tag, word, Victim::Live(rank))),
+            (None, Some((at, tag))) => Ok((at, tag, Word::FRESH, Victim::Reserved)),
+            (None, None) => Err(Miss::Again),
+        }
+    }
+
+    /// Brings `hash`'s reservations to an end: at most one survives, and it is charged and settled.
+    /// Whoever works for the key may do it.
+    #[cold]
+    fn resolve<R: Rule>(self, hash: Hash, rule: &R) -> Result<R::Outcome, Miss> {
+        let mut known = None;
+        loop {
+            let first = self.only_reservation(hash)?;
+            let (at, tag) = first;
+            if known != Some(first) {
+                // A reservation published before this one may have been behind the scan.
+                known = Some(first);
+                continue;
+            }
+            let (slot, ring) = (self.slot(at), self.ring(at));
+            // Now, not earlier: an eviction of this key that the scan did not see has raised it.
+            let floor = self.floor();
+            let word = slot.word();
+            if slot.tag_in_order() != tag {
+                return Err(Miss::Again);
+            }
+            if !tag.matches(word) {
+                let _ = slot.swap_tag(tag, tag.settled());
+                return Err(Miss::Again);
+            }
+            match rule.newcomer(word, floor, ring) {
+                Step::Keep(outcome) | Step::Mend(_, outcome) => {
+                    let _ = slot.swap_tag(tag, tag.dropped());
+                    return Ok(outcome);
+                }
+                Step::Write(charged, outcome) => {
+                    rule.before_write(word, charged, ring);
+                    if !slot.swap_word(word, charged.with_epoch(word.epoch())) {
+                        continue;
+                    }
+                    return match slot.swap_tag(tag, tag.settled()) {
+                        Ok(()) => Ok(outcome),
+                        Err(now) if now == tag.settled() => Ok(outcome),
+                        // Dropped by somebody else: the charge did not count.
+                        Err(_) => Err(Miss::Again),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Drops all reservations of `hash` but the first in its probe order, and that one too if the key
+    /// has a live slot; gives the one that is left.
+    fn only_reservation(self, hash: Hash) -> Result<(usize, Tag), Miss> {
+        let mut first: Option<(usize, Tag)> = None;
+        let mut live = false;
+        for at in Self::probe(hash) {
+            let slot = self.slot(at);
+            let tag = slot.tag_in_order();
+            if tag == Tag::EMPTY {
+                break;
+            }
+            if tag.is_frozen() {
+                return Err(Miss::Frozen);
+            }
+            if tag.is_of(hash) {
+                live |= tag.matches(slot.word());
+            } else if tag.is_reserved_by(hash) {
+                if live || first.is_some() {
+                    let _ = slot.swap_tag(tag, tag.dropped());
+                } else {
+                    first = Some((at, tag));
+                }
+            }
+        }
+        match first {
+            Some((at, tag)) if live => {
+                let _ = self.slot(at).swap_tag(tag, tag.dropped());
+                Err(Miss::Again)
+            }
+            Some(first) => Ok(first),
+            None => Err(Miss::Again),
+        }
+    }
+}
+
+enum Victim {
+    Vacant,
+    Live(Rank),
+    Reserved,
+}
+
+/// The outcome of a step that writes nothing.
+fn kept<O>(step: Step<O>) -> Option<O> {
+    match step {
+        Step::Keep(outcome) | Step::Mend(_, outcome) => Some(outcome),
+        Step::Write(..) => None,
+    }
+}

@@ -1,0 +1,278 @@
+//! Generations: how a table grows, shrinks and forgets.
+//!
+//! A generation is a fixed number of groups. When it is too small or too large, the next one is hung
+//! on it, and the callers move the keys: the group of the call's own key, before the key is used, and
+//! one group more. (The next one may itself turn out too small before that is done; then a third is
+//! hung on it, and keys pass through.) When all groups are moved the table points at the next
+//! generation and the old one is retired (`reclaim`): what was idle was not carried over, and its memory is given back when no
+//! call can see it. That is how idle keys expire.
+//!
+//! Moving a group:
+//!
+//! | step | so that |
+//! |---|---|
+//! | 1. freeze every tag (one bit), empty ones too | no insert, takeover, settling or dropping succeeds any more |
+//! | 2. seal every live word: its next epoch | no charge succeeds any more; the word is final |
+//! | 3. raise the next generation's floors to the group's | evicted keys are remembered there |
+//! | 4. insert every key that is not idle, with its word | as a newcomer that owes what its word says |
+//! | 5. mark the group moved | nobody does it again |
+//!
+//! Several callers may do this to one group at once, and one may stop for ever: each step leaves
+//! alone what is done, and step 4 joins a word to what the key has there, which never owes less for
+//! it. A reservation that was not settled when it was frozen did not count; its caller looks again.
+
+use super::group::{Group, LINES, Rare, SLOTS};
+use super::slot::{Hash, Line, Tag};
+use crate::reclaim::{Link, Pin};
+use crate::rule::{Rank, Ring, Rule, Step};
+use crate::sync::{AtomicU64, Counter, Ordering};
+use crate::word::Word;
+use Ordering::{AcqRel, Acquire};
+
+/// The groups of one size.
+pub(super) struct Generation {
+    pub(super) next: Link<Generation>,
+    pub(super) group_bits: u32,
+    lines: Box<[Line]>,
+    rare: Box<[Rare]>,
+    rings: Box<[AtomicU64]>,
+    /// Slots whose tag is in use.
+    pub(super) claimed: Counter,
+    /// The next group that a caller helps to move.
+    cursor: Counter,
+    /// Groups that are moved.
+    moved: Counter,
+}
+
+impl Generation {
+    /// Bytes of a generation of 2^`group_bits` groups with `cells` ring cells a slot.
+    pub(super) fn bytes(group_bits: u32, cells: usize) -> u64 {
+        let group = LINES * size_of::<Line>() + size_of::<Rare>() + SLOTS * cells * size_of::<AtomicU64>();
+        (group as u64).saturating_mul(1u64.checked_shl(group_bits).unwrap_or(u64::MAX))
+    }
+
+    /// `None` when the memory is not to be had.
+    pub(super) fn new(group_bits: u32, cells: usize) -> Option<Generation> {
+        let groups = 1usize.checked_shl(group_bits)?;
+        Some(Generation {
+            next: Link::null(),
+            group_bits,
+            lines: memory::zeroed_lines(groups * LINES)?,
+            rare: memory::zeroed_rare(groups)?,
+            rings: memory::zeroed_cells((groups * SLOTS).checked_mul(cells)?)?,
+            claimed: Counter::new(0),
+            cursor: Counter::new(0),
+            moved: Counter::new(0),
+        })
+    }
+
+    pub(super) fn groups(&self) -> usize {
+        1 << self.group_bits
+    }
+
+    pub(super) fn slots(&self) -> u64 {
+        (self.groups() * SLOTS) as u64
+    }
+
+    #[inline(always)]
+    pub(super) fn group(&self, hash: Hash) -> Group<'_> {
+        self.group_at(hash.group(self.group_bits))
+    }
+
+    #[inline(always)]
+    pub(super) fn group_at(&self, index: usize) -> Group<'_> {
+        let cells = self.rings.len() >> self.group_bits;
+        Group {
+            lines: &self.lines[index * LINES..(index + 1) * LINES],
+            rare: &self.rare[index],
+            rings: &self.rings[index * cells..(index + 1) * cells],
+        }
+    }
+
+    /// The line where `hash` is looked for first.
+    #[inline(always)]
+    pub(super) fn home_line(&self, hash: Hash) -> *const Line {
+        &raw const self.lines[hash.group(self.group_bits) * LINES + hash.home(LINES)]
+    }
+
+    /// How many of the slots of group `index` are not idle.
+    pub(super) fn busy<R: Rule>(&self, index: usize, rule: &R) -> u64 {
+        let group = self.group_at(index);
+        let cells = group.rings.len() / SLOTS;
+        let busy = |at: &usize| {
+            let slot = group.slot(*at);
+            let (tag, word) = (slot.tag(), slot.word());
+            let ring = Ring::new(&group.rings[at * cells..(at + 1) * cells]);
+            tag != Tag::EMPTY && !tag.is_reserved() && tag.matches(word) && !rule.rank(word, ring).is_idle()
+        };
+        (0..SLOTS).filter(busy).count() as u64
+    }
+
+    /// Whether every group was moved.
+    pub(super) fn is_moved(&self) -> bool {
+        self.moved.get() == self.groups() as u64
+    }
+
+    /// Moves group `index` on: its floor to all later generations, and each key through `carry`, which
+    /// inserts it after this generation.
+    pub(super) fn move_group<R: Rule<Mover = R>>(&self, index: usize, rule: &R, pin: &Pin, carry: impl Fn(Hash, &Carry<'_, R>)) {
+        let group = self.group_at(index);
+        // Acquire: pairs with the AcqRel below: what was moved is seen in the next generation.
+        if group.rare.moved.load(Acquire) != 0 {
+            return;
+        }
+        let sealed: [(Tag, Word); SLOTS] = std::array::from_fn(|at| seal(group, at));
+        // The floor after the seal: an eviction raises it before it closes a word, and closing is over.
+        // Each raise comes before the look for a still later generation, whose own move reads this floor
+        // after it was hung on.
+        let floor = group.floor();
+        let mut later = self.next.get(pin);
+        while let Some(next) = later {
+            for child in self.children(index, next) {
+                next.group_at(child).raise_floor(|held| rule.join(held, floor));
+            }
+            later = next.next.get(pin);
+        }
+        for (tag, word) in sealed {
+            let idle = rule.rank(word, Ring::new(&[])).is_idle();
+            if !idle && !tag.is_reserved() && tag.was_sealed_with(word) && tag != Tag::EMPTY.frozen() {
+                carry(Hash::of_tag(tag, index, self.group_bits), &Carry { rule, word: word.with_epoch(0) });
+            }
+        }
+        // AcqRel: release publishes the moves to whoever finds the group moved.
+        if group.rare.moved.compare_exchange(0, 1, AcqRel, Acquire).is_ok() {
+            self.moved.add_one();
+        }
+    }
+
+    /// The groups of `next` that keys of group `index` go to.
+    fn children(&self, index: usize, next: &Generation) -> std::ops::Range<usize> {
+        match next.group_bits.checked_sub(self.group_bits) {
+            Some(more) => index << more..(index + 1) << more,
+            None => {
+                let parent = index >> (self.group_bits - next.group_bits);
+                parent..parent + 1
+            }
+        }
+    }
+
+    /// The next group that nobody was asked to move yet; over and over, in case somebody stopped.
+    pub(super) fn next_to_move(&self) -> usize {
+        self.cursor.add_one() as usize % self.groups()
+    }
+}
+
+/// Freezes the tag at `at`, then seals its word if it was live; gives both as they will stay.
+fn seal(group: Group<'_>, at: usize) -> (Tag, Word) {
+    let slot = group.slot(at);
+    let tag = loop {
+        let tag = slot.tag_in_order();
+        if tag.is_frozen() || slot.swap_tag(tag, tag.frozen()).is_ok() {
+            break tag.frozen();
+        }
+    };
+    loop {
+        let word = slot.word();
+        if !tag.matches(word) {
+            return (tag, word);
+        }
+        let sealed = word.with_epoch(word.epoch() + 1);
+        if slot.swap_word(word, sealed) {
+            return (tag, sealed);
+        }
+    }
+}
+
+/// A key that moves: it takes its word along.
+pub(super) struct Carry<'r, R> {
+    rule: &'r R,
+    word: Word,
+}
+
+impl<R: Rule<Mover = R>> Rule for Carry<'_, R> {
+    type Outcome = ();
+    type Mover = R;
+
+    fn mover(&self) -> &R {
+        self.rule
+    }
+
+    /// The key is there: it owes what is larger.
+    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<()> {
+        let joined = self.rule.join(word, self.word);
+        if joined == word { Step::Keep(()) } else { Step::Write(joined, ()) }
+    }
+
+    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<()> {
+        Step::Write(self.rule.join(self.rule.join(self.word, word), floor), ())
+    }
+
+    fn rank(&self, word: Word, ring: Ring<'_>) -> Rank {
+        self.rule.rank(word, ring)
+    }
+
+    fn raise(&self, floor: Word, word: Word, ring: Ring<'_>) -> Word {
+        self.rule.raise(floor, word, ring)
+    }
+
+    fn join(&self, a: Word, b: Word) -> Word {
+        self.rule.join(a, b)
+    }
+}
+
+mod memory {
+    use super::{AtomicU64, Line, Rare};
+
+    /// `n` values of all zero bytes, which the system gives without touching them where it can.
+    ///
+    /// # Safety
+    /// All zero bytes must be a `T`.
+    #[cfg(not(loom))]
+    unsafe fn zeroed<T>(n: usize) -> Option<Box<[T]>> {
+        let layout = std::alloc::Layout::array::<T>(n).ok()?;
+        if layout.size() == 0 {
+            return Some(Box::new([]));
+        }
+        // SAFETY: the layout's size is not 0.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>();
+        if start.is_null() {
+            return None;
+        }
+        let slice = std::ptr::slice_from_raw_parts_mut(start, n);
+        // SAFETY: allocated just now with the layout of `[T]`, and zero bytes are `T`s (caller).
+        Some(unsafe { Box::from_raw(slice) })
+    }
+
+    #[cfg(not(loom))]
+    pub(super) fn zeroed_lines(n: usize) -> Option<Box<[Line]>> {
+        // SAFETY: a line is eight atomics of a u64.
+        unsafe { zeroed(n) }
+    }
+
+    #[cfg(not(loom))]
+    pub(super) fn zeroed_rare(n: usize) -> Option<Box<[Rare]>> {
+        // SAFETY: two atomics of a u64.
+        unsafe { zeroed(n) }
+    }
+
+    #[cfg(not(loom))]
+    pub(super) fn zeroed_cells(n: usize) -> Option<Box<[AtomicU64]>> {
+        // SAFETY: atomics of a u64.
+        unsafe { zeroed(n) }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn zeroed_lines(n: usize) -> Option<Box<[Line]>> {
+        Some((0..n).map(|_| Line::new()).collect())
+    }
+
+    #[cfg(loom)]
+    pub(super) fn zeroed_rare(n: usize) -> Option<Box<[Rare]>> {
+        Some((0..n).map(|_| Rare { floor: AtomicU64::new(0), moved: AtomicU64::new(0) }).collect())
+    }
+
+    #[cfg(loom)]
+    pub(super) fn zeroed_cells(n: usize) -> Option<Box<[AtomicU64]>> {
+        Some((0..n).map(|_| AtomicU64::new(0)).collect())
+    }
+}

@@ -1,0 +1,348 @@
+//! The table: keys to words, without locks. It knows words, not limits.
+//!
+//! # Where a key lives
+//!
+//! A table is a number of groups of 128 slots, 32 cache lines. A key's hash chooses its group and,
+//! in it, its home line; the key is in the first place that was free, going on from there and round.
+//! A used tag never becomes empty again, so that an empty one ends every search. One decision for a
+//! known key is: one line, one word, one compare-and-swap (`group.rs`, `slot.rs`).
+//!
+//! # The protocol
+//!
+//! A slot is **live** for its tag's key while the tag is not reserved and its version equals its word's
+//! epoch. Each group has a **floor**, which owes at least what every key owed that was evicted from it.
+//!
+//! 1. **Find**: a live slot of the key is charged (2). A reservation of the key is resolved (5). An
+//!    empty tag: insert (3). None: take over (4).
+//! 2. **Charge**: load the word, whose epoch must match the tag; load the tag again, which must be the
+//!    same; judge; exchange the word. A refusal writes nothing. Nothing needs to be confirmed after the
+//!    exchange: whoever wants the slot must change the word first.
+//! 3. **Insert**: judge from the floor; exchange the empty tag for a reservation; resolve.
+//! 4. **Take over**: choose a vacant slot, else an idle one, else the one with the least time until it
+//!    is as good as fresh. Judge from what it owes or the floor, whichever is more, before writing
+//!    anything. Raise the floor to what the slot owes; close the word (its next epoch); exchange the tag
+//!    for a reservation; resolve.
+//! 5. **Resolve**: of all reservations of the key drop all but the first, all if it has a live slot. Scan
+//!    again if the survivor is not the one that was known before the scan. Read the floor, the word, the
+//!    tag. Judge; exchange the word for one with the charge in it; **settle** the tag. The call counts if
+//!    it was settled, by its caller or by a helper, and did not if the reservation was dropped.
+//!
+//! So an idle key's slot is taken at no loss, and no sweeper is needed. Under a flood of new keys a
+//! group behaves like a Space-Saving summary (Metwally, Agrawal, El Abbadi, 2005): what is recorded for
+//! a key never owes less than what it was granted, and nobody is locked out for longer than the
+//! least indebted key of the group.
+//!
+//! # Why each part is there
+//!
+//! | without | goes wrong |
+//! |---|---|
+//! | closing the word before the tag | a charge under way lands on the newcomer, or is lost |
+//! | the floor | an evicted key comes back with less debt than it had |
+//! | the floor read after the reservation is published | an eviction in between is missed |
+//! | an epoch of several values | closed and reopened looks like never closed |
+//! | the second load of the tag | word and tag of different tenants are matched |
+//!
+//! # Progress
+//!
+//! The hit path is lock-free: an exchange fails only because another call was admitted. The cold path
+//! (insert, take over, resolve, move) is obstruction-free with helping: two callers can make each other
+//! look again, each time because the other completed a step; a caller that stops for ever blocks nobody,
+//! since every state between two steps is one that others carry on from. No path returns an error for
+//! contention.
+//!
+//! Compare Purcell and Harris, *Non-blocking hashtables with open addressing* (2005), and DLHT
+//! (Katsarakis and others, 2024). Growth is in `grow.rs`.
+
+mod group;
+mod grow;
+mod slot;
+
+pub(crate) use slot::Hash;
+
+use crate::reclaim::{Link, Pin, pin};
+use crate::rule::Rule;
+use crate::sync::Counter;
+use group::{Event, Miss, SLOTS};
+use grow::Generation;
+use slot::GROUP_BITS_MIN;
+
+/// The ceiling when none is given.
+pub(crate) const MAX_BYTES: u64 = 512 << 20;
+/// Groups that a look at the load samples.
+const SAMPLE: usize = 16;
+
+/// How large a table is and may become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// The ceiling: bytes of a table and of those that it is moved to, together. `None`: [`MAX_BYTES`],
+    /// or one group if that takes more.
+    pub(crate) max_bytes: Option<u64>,
+    /// Keys to make room for at the start.
+    pub(crate) expected_keys: u64,
+    /// Ring cells a slot. A table with rings has its full size at once and never moves.
+    pub(crate) cells: usize,
+}
+
+/// A table of words.
+pub(crate) struct Table {
+    current: Link<Generation>,
+    cells: usize,
+    /// It does not shrink below this.
+    bits_min: u32,
+    max_bytes: u64,
+    growths: Counter,
+    shrinks: Counter,
+    took_idle: Counter,
+    took_indebted: Counter,
+}
+
+/// What a table counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) keys: u64,
+    pub(crate) capacity: u64,
+    pub(crate) bytes: u64,
+    pub(crate) growths: u64,
+    pub(crate) shrinks: u64,
+    pub(crate) took_idle: u64,
+    pub(crate) took_indebted: u64,
+}
+
+impl Table {
+    /// `Err` with the least number of bytes that would do; 0 if the memory is not to be had.
+    pub(crate) fn new(size: Size) -> Result<Table, u64> {
+        let bytes = |bits| Generation::bytes(bits, size.cells);
+        // A table that never moves need not know its keys' whole hash, and may be as small as one group.
+        let bits_least = if size.cells > 0 { 0 } else { GROUP_BITS_MIN };
+        let least = bytes(bits_least);
+        let max_bytes = size.max_bytes.unwrap_or(MAX_BYTES.max(least));
+        if max_bytes < least {
+            return Err(least);
+        }
+        let largest = (bits_least..48).take_while(|bits| bytes(*bits) <= max_bytes).last().unwrap_or(bits_least);
+        let first = if size.cells > 0 { largest } else { bits_for(size.expected_keys).min(largest) };
+        let generation = Generation::new(first, size.cells).ok_or(0u64)?;
+        Ok(Table {
+            current: Link::new(generation),
+            cells: size.cells,
+            bits_min: bits_for(size.expected_keys).min(first),
+            max_bytes,
+            growths: Counter::new(0),
+            shrinks: Counter::new(0),
+            took_idle: Counter::new(0),
+            took_indebted: Counter::new(0),
+        })
+    }
+
+    /// Starts a call, or a few: what is looked at stays until the visit ends.
+    #[inline(always)]
+    pub(crate) fn visit(&self) -> Visit<'_> {
+        Visit { table: self, pin: pin() }
+    }
+
+    /// The counters as they are now.
+    pub(crate) fn counts(&self) -> Counts {
+        let pin = pin();
+        let mut newest = self.generation(&pin);
+        let (mut keys, mut bytes) = (0, 0);
+        loop {
+            keys = newest.claimed.get().max(keys);
+            bytes += Generation::bytes(newest.group_bits, self.cells);
+            let Some(next) = newest.next.get(&pin) else { break };
+            newest = next;
+        }
+        Counts {
+            keys,
+            capacity: newest.slots(),
+            bytes,
+            growths: self.growths.get(),
+            shrinks: self.shrinks.get(),
+            took_idle: self.took_idle.get(),
+            took_indebted: self.took_indebted.get(),
+        }
+    }
+
+    /// Ends a move that is under way, gives back memory if most keys are idle, and frees what was
+    /// retired. Looks at every slot.
+    pub(crate) fn maintain<R: Rule<Mover = R>>(&self, rule: &R) {
+        let pin = pin();
+        self.finish(rule, &pin);
+        let generation = self.generation(&pin);
+        if self.cells == 0 && generation.next.get(&pin).is_none() {
+            let busy = (0..generation.groups()).map(|index| generation.busy(index, rule)).sum();
+            let bits = bits_for(busy).max(self.bits_min);
+            if bits < generation.group_bits && self.fits(bits, &pin) {
+                self.start(generation, bits, &pin);
+                self.finish(rule, &pin);
+            }
+        }
+        pin.collect();
+    }
+
+    fn generation<'p>(&self, pin: &'p Pin) -> &'p Generation {
+        self.current.get(pin).expect("a table always has a generation")
+    }
+
+    fn event(&self, generation: &Generation, event: Event) {
+        match event {
+            Event::Claimed => generation.claimed.add_one(),
+            Event::TookIdle => self.took_idle.add_one(),
+            Event::TookIndebted => self.took_indebted.add_one(),
+        };
+    }
+
+    /// Everything but a hit: the key is new, or being moved, or the table is.
+    #[cold]
+    #[inline(never)]
+    fn call<R: Rule>(&self, hash: Hash, rule: &R, pin: &Pin) -> R::Outcome {
+        let generation = self.generation(pin);
+        if generation.next.get(pin).is_some() {
+            self.move_group(generation, generation.next_to_move(), rule.mover(), pin);
+            self.advance(generation, pin);
+        }
+        self.call_from(generation, hash, rule, pin)
+    }
+
+    /// The call, in the last generation from `first` on; the key's groups before it are moved first.
+    fn call_from<R: Rule>(&self, first: &Generation, hash: Hash, rule: &R, pin: &Pin) -> R::Outcome {
+        let mut generation = first;
+        let mut at_ceiling = false;
+        loop {
+            while let Some(next) = generation.next.get(pin) {
+                self.move_group(generation, hash.group(generation.group_bits), rule.mover(), pin);
+                generation = next;
+            }
+            let may_grow = !at_ceiling && self.fits(generation.group_bits + 1, pin);
+            let claimed = generation.claimed.get();
+            match generation.group(hash).attempt(hash, rule, may_grow, |event| self.event(generation, event)) {
+                Ok(outcome) => {
+                    if may_grow && generation.claimed.get() != claimed {
+                        self.look_at_load(generation, hash, rule.mover(), pin);
+                    }
+                    return outcome;
+                }
+                // No memory: as if the table were at its ceiling.
+                Err(Miss::Crowded) => at_ceiling = !self.start(generation, generation.group_bits + 1, pin),
+                Err(Miss::Again | Miss::Frozen) => {}
+            }
+        }
+    }
+
+    fn move_group<R: Rule<Mover = R>>(&self, from: &Generation, index: usize, rule: &R, pin: &Pin) {
+        from.move_group(index, rule, pin, |hash, carry| {
+            if let Some(next) = from.next.get(pin) {
+                self.call_from(next, hash, carry, pin);
+            }
+        });
+    }
+
+    /// Leaves `generation` and those after it behind for as long as they are moved.
+    fn advance<'p>(&self, mut generation: &'p Generation, pin: &'p Pin) {
+        while generation.is_moved() {
+            let Some(next) = generation.next.get(pin) else { return };
+            self.current.advance(generation, &generation.next, pin);
+            generation = next;
+        }
+    }
+
+    /// Whether a generation of 2^`bits` groups fits under the ceiling beside those that are there.
+    fn fits(&self, bits: u32, pin: &Pin) -> bool {
+        let mut bytes = Generation::bytes(bits, self.cells);
+        let mut generation = self.current.get(pin);
+        while let Some(held) = generation {
+            bytes = bytes.saturating_add(Generation::bytes(held.group_bits, self.cells));
+            generation = held.next.get(pin);
+        }
+        self.cells == 0 && bytes <= self.max_bytes
+    }
+
+    /// Grows the table when 60 % of its slots are in use and 40 % are not idle. Looks each time that
+    /// another 1/64 of them came into use.
+    fn look_at_load<R: Rule>(&self, generation: &Generation, hash: Hash, rule: &R, pin: &Pin) {
+        let (claimed, slots) = (generation.claimed.get(), generation.slots());
+        if claimed * 5 < slots * 3 || !claimed.is_multiple_of((slots / 64).max(1)) {
+            return;
+        }
+        let sample = SAMPLE.min(generation.groups());
+        let first = hash.group(generation.group_bits);
+        let stride = generation.groups() / sample;
+        let busy: u64 = (0..sample).map(|i| generation.busy((first + i * stride) % generation.groups(), rule)).sum();
+        if busy * 5 >= (sample * SLOTS) as u64 * 2 {
+            self.start(generation, generation.group_bits + 1, pin);
+        }
+    }
+
+    /// Hangs a next generation on `generation`, unless one is there. Gives whether one is there now.
+    fn start(&self, generation: &Generation, bits: u32, pin: &Pin) -> bool {
+        if generation.next.get(pin).is_some() {
+            return true;
+        }
+        let Some(next) = Generation::new(bits, self.cells) else { return false };
+        if generation.next.set(next, pin) {
+            if bits > generation.group_bits { &self.growths } else { &self.shrinks }.add_one();
+        }
+        true
+    }
+
+    /// Moves whatever is left of a move.
+    fn finish<R: Rule<Mover = R>>(&self, rule: &R, pin: &Pin) {
+        let mut generation = self.generation(pin);
+        while let Some(next) = generation.next.get(pin) {
+            for index in 0..generation.groups() {
+                self.move_group(generation, index, rule, pin);
+            }
+            self.advance(generation, pin);
+            generation = next;
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: a table's own link owns its generation (`advance` moves the ownership here), and
+        // `&mut self` says that no call is under way.
+        let mut last = unsafe { self.current.take() };
+        while let Some(mut generation) = last {
+            // SAFETY: the table pointed at `generation` or one before it, so nobody advanced past it:
+            // its link still owns the next one, if there is one.
+            last = unsafe { generation.next.take() };
+        }
+    }
+}
+
+/// The least number of group bits at which `keys` keys load a table by half or less.
+fn bits_for(keys: u64) -> u32 {
+    let groups = keys.saturating_mul(2).div_ceil(SLOTS as u64).max(1);
+    (groups - 1).checked_ilog2().map_or(0, |log| log + 1).max(GROUP_BITS_MIN)
+}
+
+/// A stay in the table, under one pin.
+pub(crate) struct Visit<'t> {
+    table: &'t Table,
+    pin: Pin,
+}
+
+impl Visit<'_> {
+    /// One call of the key of `hash`.
+    #[inline(always)]
+    pub(crate) fn call<R: Rule>(&self, hash: Hash, rule: &R) -> R::Outcome {
+        let generation = self.table.generation(&self.pin);
+        if let Some(outcome) = generation.group(hash).hit(hash, rule) {
+            return outcome;
+        }
+        self.table.call(hash, rule, &self.pin)
+    }
+
+    /// Asks for the line where `hash` is looked for first.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: Hash) {
+        let line = self.table.generation(&self.pin).home_line(hash);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing and cannot fault; SSE is part of x86-64.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+}
