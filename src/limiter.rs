@@ -1,67 +1,330 @@
-//! The one entry type (interface fixed; bodies under construction).
-use crate::{Decision, Limit, Statistics};
-use std::fmt;
+//! The limiter: the one place where keys, time, algorithms and the table meet.
+//!
+//! ```text
+//! key ─ hash ─┐
+//! now ─ guard ┼─ call (plan, moment, cost) ─ table: word ─ step ─ exchange ─ outcome ─ decision
+//! cost ───────┘
+//! ```
 
-/// A limiter: one limit over any number of keys.
-pub struct Limiter { limit: Limit }
+use crate::algorithm::{Answer, Ask, fixed_window, leaky_bucket, sliding_log, sliding_window, token_bucket};
+use crate::clock::Clock;
+use crate::decision::Decision;
+use crate::guard::{Moment, TimeGuard};
+use crate::hash::KeyHash;
+use crate::limit::{Algorithm, Limit};
+use crate::plan::{Plan, STALE, TIME_MAX};
+use crate::statistics::Statistics;
+use crate::table::{Hash, Size, Table};
+use std::fmt;
+use std::sync::Arc;
+
+/// Calls of a batch that are under way together: their lines are asked for before the first is judged.
+const BATCH: usize = 16;
+const DEFAULT_TIME_GRAIN: u64 = 1_000_000;
+
+/// One limit over any number of keys, shared by any number of threads.
+///
+/// Every method takes `&self` and may be called from all threads at once. No call blocks, and a call
+/// for a known key allocates nothing.
+///
+/// ```
+/// use azud::{Limit, Limiter};
+/// let limiter = Limiter::new("token-bucket 100/1m burst=2".parse()?)?;
+/// assert!(limiter.allow("10.0.0.1", 1));
+/// let decision = limiter.check("10.0.0.1", 1);
+/// assert!(decision.is_allowed() && decision.remaining() == 0);
+/// let refused = limiter.check("10.0.0.1", 1);
+/// assert!(!refused.is_allowed() && refused.retry_after_ns() > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Limiter {
+    plan: Arc<Plan>,
+    hash: KeyHash,
+    clock: Clock,
+    table: Table,
+    guard: TimeGuard,
+    limit: Limit,
+}
+
+impl Limiter {
+    /// A limiter with default settings.
+    ///
+    /// # Errors
+    /// See [`LimiterBuilder::build`].
+    pub fn new(limit: Limit) -> Result<Limiter, BuildError> {
+        Limiter::builder(limit).build()
+    }
+
+    /// A limiter with settings.
+    pub fn builder(limit: Limit) -> LimiterBuilder {
+        LimiterBuilder { limit, max_memory: None, expected_keys: 0, time_grain: DEFAULT_TIME_GRAIN }
+    }
+
+    /// The limit.
+    #[must_use]
+    pub fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    /// What the calls without a `now` read: nanoseconds since the Unix epoch, from a monotonic clock
+    /// that counts suspended time (rates, windows) or from the wall clock (quotas).
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Charges `cost` units to `key` if the limit allows it; the verdict alone.
+    ///
+    /// Cost 0 is always allowed and charges nothing. An empty key is a key like any other.
+    #[must_use]
+    pub fn allow(&self, key: impl AsRef<[u8]>, cost: u64) -> bool {
+        self.allow_at(key, cost, self.now())
+    }
+
+    /// [`allow`](Self::allow) at `now_ns`.
+    ///
+    /// Whoever gives the time gives it in every call of this limiter, from one clock: nanoseconds of
+    /// any origin for buckets and logs, since the Unix epoch where windows or calendars are aligned. A
+    /// time up to 60 s behind the latest is judged at the latest; one further behind says that the
+    /// clock was set back, and time goes on from the latest. Times above 2^62 are taken as 2^62.
+    #[must_use]
+    pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> bool {
+        self.run(key.as_ref(), Ask { cost, peek: false }, now_ns, AllowOnly)
+    }
+
+    /// Charges `cost` units to `key` if the limit allows it.
+    pub fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision {
+        self.check_at(key, cost, self.now())
+    }
+
+    /// [`check`](Self::check) at `now_ns`; see [`allow_at`](Self::allow_at) for what may be given.
+    pub fn check_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> Decision {
+        self.run(key.as_ref(), Ask { cost, peek: false }, now_ns, Decide)
+    }
+
+    /// What [`check`](Self::check) would answer now, charging nothing.
+    pub fn peek(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision {
+        self.peek_at(key, cost, self.now())
+    }
+
+    /// [`peek`](Self::peek) at `now_ns`.
+    pub fn peek_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> Decision {
+        self.run(key.as_ref(), Ask { cost, peek: true }, now_ns, Decide)
+    }
+
+    /// Checks many calls (key, cost) in order, as single calls would, with one reading of the clock and
+    /// with the table's lines asked for ahead. `out` is cleared and gets one decision for each call.
+    pub fn check_batch<K: AsRef<[u8]>>(&self, calls: &[(K, u64)], out: &mut Vec<Decision>) {
+        self.check_batch_at(calls, self.now(), out);
+    }
+
+    /// [`check_batch`](Self::check_batch) at `now_ns`.
+    pub fn check_batch_at<K: AsRef<[u8]>>(&self, calls: &[(K, u64)], now_ns: u64, out: &mut Vec<Decision>) {
+        out.clear();
+        self.check_batch_each(calls.iter().map(|(key, cost)| (key.as_ref(), *cost)), now_ns, |decision| out.push(decision));
+    }
+
+    /// The batch without a vector: `sink` gets one decision for each call, in order.
+    pub fn check_batch_each<'k>(
+        &self,
+        calls: impl IntoIterator<Item = (&'k [u8], u64)>,
+        now_ns: u64,
+        mut sink: impl FnMut(Decision),
+    ) {
+        let moment = self.guard.moment(now_ns);
+        let mut calls = calls.into_iter().map(|(key, cost)| (self.hash_of(key), Ask { cost, peek: false }));
+        loop {
+            let mut chunk = [None; BATCH];
+            let visit = self.table.visit();
+            for place in &mut chunk {
+                *place = calls.next().inspect(|(hash, _)| visit.prefetch(*hash));
+            }
+            for (hash, ask) in chunk.iter().flatten() {
+                sink(self.answer(*hash, *ask, moment, Decide));
+            }
+            if chunk[BATCH - 1].is_none() {
+                return;
+            }
+        }
+    }
+
+    /// What the limiter counts about itself.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let counts = self.table.counts();
+        Statistics {
+            keys: counts.keys,
+            capacity: counts.capacity,
+            memory_bytes: counts.bytes,
+            generations: 1 + counts.growths + counts.shrinks,
+            growths: counts.growths,
+            shrinks: counts.shrinks,
+            takeovers_idle: counts.took_idle,
+            takeovers_indebted: counts.took_indebted,
+        }
+    }
+
+    /// Gives back the memory of idle keys when most are idle. Calls do this as they come by; this is
+    /// for a process without traffic, or with a moment to spare: it looks at every slot.
+    pub fn maintain(&self) {
+        self.maintain_at(self.now());
+    }
+
+    /// [`maintain`](Self::maintain) at `now_ns`.
+    pub fn maintain_at(&self, now_ns: u64) {
+        let moment = self.guard.moment(now_ns);
+        let ask = Ask { cost: 0, peek: true };
+        match &*self.plan {
+            Plan::Bucket(plan) => self.table.maintain(&token_bucket::Call::new(plan, moment, ask)),
+            Plan::FixedWindow(plan) => self.table.maintain(&fixed_window::Call::new(plan, moment, ask)),
+            Plan::SlidingWindow(plan) => self.table.maintain(&sliding_window::Call::new(plan, moment, ask)),
+            Plan::SlidingLog(plan) => self.table.maintain(&sliding_log::Call::new(plan, moment, ask)),
+            #[cfg(feature = "quota")]
+            Plan::Quota(plan) => self.table.maintain(&crate::algorithm::quota::Call::new(plan, moment, ask)),
+        }
+    }
+
+    #[inline(always)]
+    fn hash_of(&self, key: &[u8]) -> Hash {
+        Hash::new(self.hash.of(key))
+    }
+
+    #[inline(always)]
+    fn run<V: View>(&self, key: &[u8], ask: Ask, now_ns: u64, view: V) -> V::Answer {
+        self.answer(self.hash_of(key), ask, self.guard.moment(now_ns), view)
+    }
+
+    /// One call: the plan's algorithm, the table, the answer.
+    #[inline(always)]
+    fn answer<V: View>(&self, hash: Hash, ask: Ask, moment: Moment, view: V) -> V::Answer {
+        match &*self.plan {
+            Plan::Bucket(plan) => self.through(hash, &leaky_bucket::Call::new(plan, moment, ask), view),
+            Plan::FixedWindow(plan) => self.through(hash, &fixed_window::Call::new(plan, moment, ask), view),
+            Plan::SlidingWindow(plan) => self.through(hash, &sliding_window::Call::new(plan, moment, ask), view),
+            Plan::SlidingLog(plan) => self.through(hash, &sliding_log::Call::new(plan, moment, ask), view),
+            #[cfg(feature = "quota")]
+            Plan::Quota(plan) => self.through(hash, &crate::algorithm::quota::Call::new(plan, moment, ask), view),
+        }
+    }
+
+    #[inline(always)]
+    fn through<A: Answer, V: View>(&self, hash: Hash, call: &A, view: V) -> V::Answer {
+        let outcome = self.table.visit().call(hash, call);
+        view.of(call, &outcome)
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("limit", &self.limit).field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}
+
+/// How much of the answer is asked for.
+trait View: Copy {
+    type Answer;
+    fn of<A: Answer>(self, call: &A, outcome: &A::Outcome) -> Self::Answer;
+}
+
+#[derive(Clone, Copy)]
+struct AllowOnly;
+
+impl View for AllowOnly {
+    type Answer = bool;
+    #[inline(always)]
+    fn of<A: Answer>(self, call: &A, outcome: &A::Outcome) -> bool {
+        call.is_allowed(outcome)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Decide;
+
+impl View for Decide {
+    type Answer = Decision;
+    #[inline(always)]
+    fn of<A: Answer>(self, call: &A, outcome: &A::Outcome) -> Decision {
+        call.decide(outcome)
+    }
+}
 
 /// Settings of a limiter.
+#[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct LimiterBuilder { limit: Limit }
-
-/// Why a limiter cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildError { pub(crate) what: String }
-impl fmt::Display for BuildError { fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.what) } }
-impl std::error::Error for BuildError {}
+pub struct LimiterBuilder {
+    limit: Limit,
+    max_memory: Option<u64>,
+    expected_keys: u64,
+    time_grain: u64,
+}
 
 impl LimiterBuilder {
-    /// The ceiling on the memory of the table, in bytes.
-    pub fn max_memory(self, _bytes: u64) -> Self { self }
-    /// How many keys to make room for at the start.
-    pub fn expected_keys(self, _keys: u64) -> Self { self }
-    /// How far apart two threads' readings of the clock may be before the later one is published to
-    /// the other threads, in ns. Default 1 ms; 0: every call.
-    pub fn time_grain(self, _ns: u64) -> Self { self }
+    /// The ceiling on the table's memory, in bytes: 512 MiB unless set. While a table grows, the old
+    /// one and the new one are under it together. At the ceiling, a new key in a full group takes the
+    /// slot of the least indebted key, and its debt.
+    ///
+    /// A sliding log takes 16 bytes a unit and slot, and has its full size from the start (the system
+    /// gives the pages as they are used); unless set, it has room for a group of 128 keys at least.
+    pub fn max_memory(mut self, bytes: u64) -> LimiterBuilder {
+        self.max_memory = Some(bytes);
+        self
+    }
+
+    /// Keys to make room for at the start: 0, the smallest table, unless set. The table does not
+    /// shrink below it.
+    pub fn expected_keys(mut self, keys: u64) -> LimiterBuilder {
+        self.expected_keys = keys;
+        self
+    }
+
+    /// How far time must move, in ns, before a thread publishes it to the others: 1 ms unless set. 0
+    /// makes the rule of late calls exact to the nanosecond, and threads share one more written line.
+    pub fn time_grain(mut self, ns: u64) -> LimiterBuilder {
+        self.time_grain = ns;
+        self
+    }
+
     /// The limiter.
     ///
     /// # Errors
-    /// When the memory does not hold one group of keys.
-    pub fn build(self) -> Result<Limiter, BuildError> { Ok(Limiter { limit: self.limit }) }
+    /// When the ceiling does not hold the smallest table, or the memory is not to be had.
+    pub fn build(self) -> Result<Limiter, BuildError> {
+        let plan = self.limit.plan().clone();
+        let cells = match &*plan {
+            Plan::SlidingLog(plan) => 2 << plan.ring_bits,
+            _ => 0,
+        };
+        let size = Size { max_bytes: self.max_memory, expected_keys: self.expected_keys, cells };
+        let table = Table::new(size).map_err(|least| BuildError { max_memory: self.max_memory, least })?;
+        let clock = if self.limit.algorithm() == Algorithm::Quota { Clock::Wall } else { Clock::monotonic() };
+        Ok(Limiter {
+            plan,
+            hash: KeyHash::random(),
+            clock,
+            table,
+            guard: TimeGuard::new(self.time_grain, STALE, TIME_MAX),
+            limit: self.limit,
+        })
+    }
 }
-#[allow(unused_variables, clippy::unused_self)]
-impl Limiter {
-    /// With default settings.
-    ///
-    /// # Errors
-    /// See `LimiterBuilder::build`.
-    pub fn new(limit: Limit) -> Result<Limiter, BuildError> { Self::builder(limit).build() }
-    /// Settings.
-    pub fn builder(limit: Limit) -> LimiterBuilder { LimiterBuilder { limit } }
-    /// The limit.
-    pub fn limit(&self) -> &Limit { &self.limit }
-    /// The clock that `check` reads: ns since the Unix epoch.
-    pub fn now(&self) -> u64 { unimplemented!() }
-    /// Verdict alone.
-    pub fn allow(&self, key: impl AsRef<[u8]>, cost: u64) -> bool { unimplemented!() }
-    /// Verdict alone, at `now_ns`.
-    pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> bool { unimplemented!() }
-    /// Charges.
-    pub fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision { unimplemented!() }
-    /// Charges at `now_ns`.
-    pub fn check_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> Decision { unimplemented!() }
-    /// What `check` would answer, without charging.
-    pub fn peek(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision { unimplemented!() }
-    /// What `check_at` would answer, without charging.
-    pub fn peek_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> Decision { unimplemented!() }
-    /// Many calls, in order, with one reading of the clock; `out` gets one decision for each.
-    pub fn check_batch<K: AsRef<[u8]>>(&self, calls: &[(K, u64)], out: &mut Vec<Decision>) { unimplemented!() }
-    /// Many calls at `now_ns`.
-    pub fn check_batch_at<K: AsRef<[u8]>>(&self, calls: &[(K, u64)], now_ns: u64, out: &mut Vec<Decision>) { unimplemented!() }
-    /// Counters.
-    pub fn statistics(&self) -> Statistics { unimplemented!() }
-    /// Gives back memory of idle keys; for a process without traffic.
-    pub fn maintain(&self) { unimplemented!() }
-    /// The same at `now_ns`.
-    pub fn maintain_at(&self, now_ns: u64) { unimplemented!() }
+
+/// Why a limiter cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError {
+    max_memory: Option<u64>,
+    /// Bytes of the smallest table; 0 when the system did not give the memory.
+    least: u64,
 }
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.max_memory, self.least) {
+            (Some(max), least) if max < least => {
+                write!(f, "max_memory is {max} bytes, the smallest table of this limit takes {least}; expected at least that")
+            }
+            _ => f.write_str("the system does not give the memory for the table; expected a smaller expected_keys or max_memory"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
