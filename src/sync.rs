@@ -1,25 +1,25 @@
 //! The atomics: the standard library's, or loom's when the models run (`--cfg loom`).
 //!
 //! Where loom differs from the truth: its `SeqCst` loads and stores are no stronger than acquire and
-//! release (read-modify-writes and fences are right), so what leans on a single order must lean on
-//! compare-and-swap; and its atomics are not zero-initialised memory, so tables are built slot by slot.
+//! release, so what leans on a single order leans on a fence, which it models; and its atomics are not zero-initialised memory, so tables are built slot by slot.
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-use Ordering::Relaxed;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// A counter that nobody decides by: relaxed, and away from the lines that decisions read.
+/// A counter that no protocol decides by: relaxed, away from the lines that decisions read, and the
+/// standard library's in loom's models too, where it would only add to the interleavings.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct Counter(std::sync::atomic::AtomicU64);
 
 impl Counter {
     pub(crate) fn new(n: u64) -> Counter {
-        Counter(AtomicU64::new(n))
+        Counter(std::sync::atomic::AtomicU64::new(n))
     }
 
     /// Adds one and gives the count before. Relaxed: the number alone matters, it publishes nothing.

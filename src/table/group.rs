@@ -7,9 +7,9 @@
 
 use super::slot::{Hash, Line, Slot, Tag, WAYS};
 use crate::rule::{Rank, Ring, Rule, Step};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::word::{Word, bits};
-use Ordering::SeqCst;
+use Ordering::{AcqRel, Acquire, SeqCst};
 
 /// Lines in a group. At 32 a group of 128 slots overflows at 60 % load once in 40 million groups;
 /// one line in tests makes every group overflow.
@@ -139,7 +139,7 @@ impl<'t> Group<'t> {
         let mut reserved = false;
         for at in Self::probe(hash) {
             let slot = self.slot(at);
-            let tag = slot.tag_in_order();
+            let tag = slot.tag();
             if tag == Tag::EMPTY {
                 return if reserved { Found::Reserved } else { Found::Empty(at, slot) };
             }
@@ -173,9 +173,9 @@ impl<'t> Group<'t> {
     }
 
     pub(super) fn floor(self) -> Word {
-        // SeqCst: a newcomer reads the floor after its reservation is published, in one order with
-        // the evictions that raise it; pairs with `raise_floor`.
-        Word(self.rare.floor.load(SeqCst))
+        // Acquire: pairs with the AcqRel of `raise_floor`. Whoever sees a word that was closed, or a tag
+        // that was re-labelled after it, sees the floor that was raised before.
+        Word(self.rare.floor.load(Acquire))
     }
 
     pub(super) fn raise_floor(self, raised: impl Fn(Word) -> Word) {
@@ -185,8 +185,8 @@ impl<'t> Group<'t> {
             if new == floor {
                 return;
             }
-            // SeqCst: pairs with `floor`. The floor only rises, so the loop ends with somebody's rise.
-            match self.rare.floor.compare_exchange(floor.0, new.0, SeqCst, SeqCst) {
+            // AcqRel: release pairs with `floor`. The floor only rises, so that a failure is a rise.
+            match self.rare.floor.compare_exchange(floor.0, new.0, AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(now) => floor = Word(now),
             }
@@ -261,7 +261,7 @@ impl<'t> Group<'t> {
         let mut reservation = None;
         for at in Self::probe(hash) {
             let slot = self.slot(at);
-            let tag = slot.tag_in_order();
+            let tag = slot.tag();
             if tag == Tag::EMPTY {
                 return Err(Miss::Again);
             }
@@ -311,7 +311,7 @@ impl<'t> Group<'t> {
             // Now, not earlier: an eviction of this key that the scan did not see has raised it.
             let floor = self.floor();
             let word = slot.word();
-            if slot.tag_in_order() != tag {
+            if slot.tag() != tag {
                 return Err(Miss::Again);
             }
             if !tag.matches(word) {
@@ -342,11 +342,15 @@ impl<'t> Group<'t> {
     /// Drops all reservations of `hash` but the first in its probe order, and that one too if the key
     /// has a live slot; gives the one that is left.
     fn only_reservation(self, hash: Hash) -> Result<(usize, Tag), Miss> {
+        // SeqCst: pairs with itself in another caller's scan. Each publishes its reservation before the
+        // fence and looks at the tags after it, so that of two callers at least one sees the other's
+        // reservation, or what became of it; without it both could end with a live slot.
+        fence(SeqCst);
         let mut first: Option<(usize, Tag)> = None;
         let mut live = false;
         for at in Self::probe(hash) {
             let slot = self.slot(at);
-            let tag = slot.tag_in_order();
+            let tag = slot.tag();
             if tag == Tag::EMPTY {
                 break;
             }

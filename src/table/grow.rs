@@ -41,7 +41,7 @@ pub(super) struct Generation {
     /// The next group that a caller helps to move.
     cursor: Counter,
     /// Groups that are moved.
-    moved: Counter,
+    moved: AtomicU64,
 }
 
 impl Generation {
@@ -62,7 +62,7 @@ impl Generation {
             rings: memory::zeroed_cells((groups * SLOTS).checked_mul(cells)?)?,
             claimed: Counter::new(0),
             cursor: Counter::new(0),
-            moved: Counter::new(0),
+            moved: AtomicU64::new(0),
         })
     }
 
@@ -110,7 +110,9 @@ impl Generation {
 
     /// Whether every group was moved.
     pub(super) fn is_moved(&self) -> bool {
-        self.moved.get() == self.groups() as u64
+        // Acquire: pairs with the AcqRel in `move_group`, so that whoever leaves this generation behind,
+        // and whoever follows, sees all that was moved.
+        self.moved.load(Acquire) == self.groups() as u64
     }
 
     /// Moves group `index` on: its floor to all later generations, and each key through `carry`, which
@@ -139,9 +141,9 @@ impl Generation {
                 carry(Hash::of_tag(tag, index, self.group_bits), &Carry { rule, word: word.with_epoch(0) });
             }
         }
-        // AcqRel: release publishes the moves to whoever finds the group moved.
+        // AcqRel, both: release publishes the moves to whoever finds the group, or all groups, moved.
         if group.rare.moved.compare_exchange(0, 1, AcqRel, Acquire).is_ok() {
-            self.moved.add_one();
+            self.moved.fetch_add(1, AcqRel);
         }
     }
 
@@ -166,7 +168,7 @@ impl Generation {
 fn seal(group: Group<'_>, at: usize) -> (Tag, Word) {
     let slot = group.slot(at);
     let tag = loop {
-        let tag = slot.tag_in_order();
+        let tag = slot.tag();
         if tag.is_frozen() || slot.swap_tag(tag, tag.frozen()).is_ok() {
             break tag.frozen();
         }

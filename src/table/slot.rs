@@ -34,7 +34,7 @@
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::word::{EPOCH_BITS, Word, low};
-use Ordering::{AcqRel, Acquire, SeqCst};
+use Ordering::{AcqRel, Acquire};
 
 /// Slots in a line.
 pub(crate) const WAYS: usize = if cfg!(loom) { 2 } else { 4 };
@@ -195,7 +195,6 @@ pub(super) struct Slot<'t> {
 }
 
 impl Slot<'_> {
-    /// On the hit path.
     #[inline(always)]
     pub(super) fn tag(self) -> Tag {
         // Acquire: pairs with the release half of `swap_tag`; without it a thread could match a new
@@ -219,16 +218,9 @@ impl Slot<'_> {
 
     /// Puts `new` in place of `old`, or gives what is there.
     pub(super) fn swap_tag(self, old: Tag, new: Tag) -> Result<(), Tag> {
-        // SeqCst: publishing a reservation, the scan that follows, and another thread's publishing and
-        // scanning must have one order, or two reservations of one key could each miss the other.
-        // Pairs with `tag_in_order`. On x86-64 it is the same instruction as AcqRel.
-        self.tag.compare_exchange(old.0, new.0, SeqCst, SeqCst).map(|_| ()).map_err(Tag)
-    }
-
-    /// On the cold path, where scans and reservations must have one order.
-    pub(super) fn tag_in_order(self) -> Tag {
-        // SeqCst: pairs with `swap_tag`.
-        Tag(self.tag.load(SeqCst))
+        // AcqRel: release pairs with the Acquire of `tag`. That reservations and scans have one order
+        // is the business of the fence in `Group::only_reservation`.
+        self.tag.compare_exchange(old.0, new.0, AcqRel, Acquire).map(|_| ()).map_err(Tag)
     }
 }
 

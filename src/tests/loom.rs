@@ -1,0 +1,182 @@
+//! The races of the table's protocol, each over every interleaving that loom explores.
+//!
+//! A model is a named race of two or three callers over a group of two slots. The rule is the
+//! harshest there is: a key may be granted [`LIMIT`] units and nothing ever runs off, so that every
+//! unit of debt that gets lost shows as a grant too many. What a key is granted is counted outside.
+
+use crate::rule::{Rank, Ring, Rule, Step};
+use crate::table::{Hash, Size, Table};
+use crate::word::{PlanId, Word};
+use loom::sync::Arc;
+use loom::thread;
+
+const LIMIT: u64 = 2;
+
+/// One unit of a limit that never refills. `idle`: everything reads as idle, so that slots are taken
+/// at no loss and the floor alone remembers.
+#[derive(Clone, Copy)]
+struct Unit {
+    idle: bool,
+}
+
+impl Unit {
+    fn judge(used: u64) -> Step<bool> {
+        if used < LIMIT { Step::Write(Word::new(PlanId::ONLY, used + 1), true) } else { Step::Keep(false) }
+    }
+}
+
+impl Rule for Unit {
+    type Outcome = bool;
+    type Mover = Unit;
+
+    fn mover(&self) -> &Unit {
+        self
+    }
+
+    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<bool> {
+        Unit::judge(word.payload())
+    }
+
+    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<bool> {
+        Unit::judge(word.payload().max(floor.payload()))
+    }
+
+    fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
+        Rank { ns: if self.idle { 0 } else { word.payload() }, units: word.payload() }
+    }
+
+    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
+        self.join(floor, word)
+    }
+
+    fn join(&self, a: Word, b: Word) -> Word {
+        if b.payload() > a.payload() { b } else { a }
+    }
+}
+
+/// Keys by their home in the one group of two slots; the number is the tag's hash.
+fn key(n: u64) -> Hash {
+    Hash::new((n * 2) << 7)
+}
+
+/// A table of one group that cannot grow, or of one that may grow once.
+fn table(may_grow: bool) -> Arc<Table> {
+    let size = |max_bytes| Size { max_bytes: Some(max_bytes), expected_keys: 0, cells: 0 };
+    let least = Table::new(size(0)).err().expect("nothing fits in 0 bytes");
+    Arc::new(Table::new(size(if may_grow { 3 * least } else { least })).expect("one group fits"))
+}
+
+fn call(table: &Table, n: u64, rule: Unit) -> u64 {
+    u64::from(table.visit().call(key(n), &rule))
+}
+
+const BUSY: Unit = Unit { idle: false };
+const IDLE: Unit = Unit { idle: true };
+
+/// Runs `calls` (key, rule) side by side on what `before` left, then asks for `key` until it is
+/// refused; gives what that key was granted in all.
+fn granted(may_grow: bool, before: &[u64], calls: &'static [(u64, Unit)], asked: u64) -> u64 {
+    let table = table(may_grow);
+    let mut sum: u64 = before.iter().map(|n| call(&table, *n, BUSY) * u64::from(*n == asked)).sum();
+    let threads: Vec<_> = calls[1..]
+        .iter()
+        .map(|(n, rule)| {
+            let table = table.clone();
+            thread::spawn(move || call(&table, *n, *rule) * u64::from(*n == asked))
+        })
+        .collect();
+    sum += call(&table, calls[0].0, calls[0].1) * u64::from(calls[0].0 == asked);
+    sum += threads.into_iter().map(|thread| thread.join().expect("no panic")).sum::<u64>();
+    while call(&table, asked, BUSY) == 1 {
+        sum += 1;
+    }
+    sum
+}
+
+/// Nobody else touched the group: the key gets its limit, not one unit more or less.
+fn exactly(before: &'static [u64], calls: &'static [(u64, Unit)]) {
+    loom::model(move || assert_eq!(granted(false, before, calls, 1), LIMIT));
+}
+
+/// Others took slots: the key never gets more than its limit.
+fn at_most(before: &'static [u64], calls: &'static [(u64, Unit)]) {
+    loom::model(move || assert!(granted(false, before, calls, 1) <= LIMIT));
+}
+
+/// The table grows, so that nobody is evicted and the key gets its limit. Moving a group takes so many
+/// steps that these models are explored with one preemption less than the others.
+fn exactly_while_growing(before: &'static [u64], calls: &'static [(u64, Unit)]) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.map(|most| most.saturating_sub(1));
+    builder.check(move || assert_eq!(granted(true, before, calls, 1), LIMIT));
+}
+
+#[test]
+fn loom_two_inserts_of_one_key_make_one_slot() {
+    exactly(&[], &[(1, BUSY), (1, BUSY)]);
+}
+
+#[test]
+fn loom_two_inserts_of_one_key_behind_another() {
+    exactly(&[2], &[(1, BUSY), (1, BUSY)]);
+}
+
+#[test]
+fn loom_charges_of_a_known_key_are_all_counted() {
+    exactly(&[1], &[(1, BUSY), (1, BUSY)]);
+}
+
+#[test]
+fn loom_insert_beside_another_insert_loses_nothing() {
+    exactly(&[], &[(1, BUSY), (2, BUSY)]);
+}
+
+#[test]
+fn loom_charge_against_takeover_of_the_charged_key() {
+    at_most(&[1, 2, 2], &[(1, BUSY), (3, BUSY)]);
+}
+
+#[test]
+fn loom_charge_against_idle_takeover_of_the_charged_key() {
+    at_most(&[1, 2], &[(1, BUSY), (3, IDLE)]);
+}
+
+#[test]
+fn loom_return_of_an_evicted_key_against_another_eviction() {
+    at_most(&[1, 2, 3], &[(1, BUSY), (2, IDLE)]);
+}
+
+#[test]
+fn loom_two_takeovers_by_one_key() {
+    at_most(&[2, 3], &[(1, BUSY), (1, BUSY)]);
+}
+
+#[test]
+fn loom_two_takeovers_by_one_key_of_idle_slots() {
+    at_most(&[2, 3], &[(1, IDLE), (1, IDLE)]);
+}
+
+#[test]
+fn loom_takeovers_of_each_others_slots() {
+    at_most(&[1, 2], &[(3, IDLE), (1, IDLE)]);
+}
+
+#[test]
+fn loom_charge_against_growth() {
+    exactly_while_growing(&[1, 2], &[(1, BUSY), (3, BUSY)]);
+}
+
+#[test]
+fn loom_insert_against_growth() {
+    exactly_while_growing(&[2, 3], &[(1, BUSY), (4, BUSY)]);
+}
+
+#[test]
+fn loom_two_inserts_of_one_key_against_growth() {
+    exactly_while_growing(&[2, 3], &[(1, BUSY), (1, BUSY)]);
+}
+
+#[test]
+fn loom_three_callers_one_key_one_eviction() {
+    at_most(&[1, 2], &[(1, BUSY), (3, IDLE), (1, IDLE)]);
+}
