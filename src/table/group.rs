@@ -5,7 +5,8 @@
 //! caller or another, carries on from what is there. What fails says [`Miss::Again`] and starts over;
 //! every such failure is caused by another caller's completed step.
 
-use super::slot::{Hash, Line, Slot, Tag, WAYS};
+use super::grow::Generation;
+use super::slot::{Hash, Slot, Tag, WAYS};
 use crate::rule::{Rank, Ring, Rule, Step};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::word::{Word, bits};
@@ -50,10 +51,8 @@ pub(super) enum Event {
 /// A group of one generation.
 #[derive(Clone, Copy)]
 pub(super) struct Group<'t> {
-    pub(super) lines: &'t [Line],
-    pub(super) rare: &'t Rare,
-    /// The rings of all slots, one after the other; empty if the rule has none.
-    pub(super) rings: &'t [AtomicU64],
+    pub(super) generation: &'t Generation,
+    pub(super) index: usize,
 }
 
 enum Found<'t> {
@@ -65,15 +64,20 @@ enum Found<'t> {
 }
 
 impl<'t> Group<'t> {
-    /// The slot at place `at` of the group and its ring.
+    /// The slot at place `at` of the group.
+    #[inline(always)]
     pub(super) fn slot(self, at: usize) -> Slot<'t> {
-        self.lines[at / WAYS].slot(at % WAYS)
+        self.generation.line(self.index * LINES + at / WAYS).slot(at % WAYS)
     }
 
+    /// Its ring; empty for rules that have none.
     #[inline(always)]
-    fn ring(self, at: usize) -> Ring<'t> {
-        let cells = self.rings.len() / SLOTS;
-        Ring::new(&self.rings[at * cells..(at + 1) * cells])
+    pub(super) fn ring<R: Rule>(self, at: usize) -> Ring<'t> {
+        if R::RING { self.generation.ring(self.index * SLOTS + at) } else { Ring::new(&[]) }
+    }
+
+    pub(super) fn rare(self) -> &'t Rare {
+        self.generation.rare(self.index)
     }
 
     /// The places of the group in the order in which `hash` probes them.
@@ -89,10 +93,11 @@ impl<'t> Group<'t> {
         for i in 0..LINES {
             let line = (home + i) & (LINES - 1);
             for way in 0..WAYS {
-                let slot = self.lines[line].slot(way);
+                let at = line * WAYS + way;
+                let slot = self.slot(at);
                 let tag = slot.tag();
                 if tag.is_of(hash) {
-                    if let Some(outcome) = self.charge(line * WAYS + way, slot, tag, rule) {
+                    if let Some(outcome) = self.charge(at, slot, tag, rule) {
                         return Some(outcome);
                     }
                 }
@@ -108,7 +113,7 @@ impl<'t> Group<'t> {
     /// of the swap means that another call was admitted.
     #[inline(always)]
     fn charge<R: Rule>(self, at: usize, slot: Slot<'t>, tag: Tag, rule: &R) -> Option<R::Outcome> {
-        let ring = self.ring(at);
+        let ring = self.ring::<R>(at);
         loop {
             let word = slot.word();
             if !tag.matches(word) || slot.tag() != tag {
@@ -175,7 +180,7 @@ impl<'t> Group<'t> {
     pub(super) fn floor(self) -> Word {
         // Acquire: pairs with the AcqRel of `raise_floor`. Whoever sees a word that was closed, or a tag
         // that was re-labelled after it, sees the floor that was raised before.
-        Word(self.rare.floor.load(Acquire))
+        Word(self.rare().floor.load(Acquire))
     }
 
     pub(super) fn raise_floor(self, raised: impl Fn(Word) -> Word) {
@@ -186,7 +191,7 @@ impl<'t> Group<'t> {
                 return;
             }
             // AcqRel: release pairs with `floor`. The floor only rises, so that a failure is a rise.
-            match self.rare.floor.compare_exchange(floor.0, new.0, AcqRel, Acquire) {
+            match self.rare().floor.compare_exchange(floor.0, new.0, AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(now) => floor = Word(now),
             }
@@ -203,7 +208,7 @@ impl<'t> Group<'t> {
         mut event: impl FnMut(Event),
     ) -> Result<R::Outcome, Miss> {
         // Judged before anything is written: a peek or a refusal leaves no trace.
-        if let Some(outcome) = kept(rule.newcomer(Word::FRESH, self.floor(), self.ring(at))) {
+        if let Some(outcome) = kept(rule.newcomer(Word::FRESH, self.floor(), self.ring::<R>(at))) {
             return Ok(outcome);
         }
         slot.swap_tag(Tag::EMPTY, Tag::first(hash)).map_err(|_| Miss::Again)?;
@@ -220,7 +225,7 @@ impl<'t> Group<'t> {
         event: &mut impl FnMut(Event),
     ) -> Result<R::Outcome, Miss> {
         let (at, tag, word, state) = self.victim(hash, rule)?;
-        let (slot, ring) = (self.slot(at), self.ring(at));
+        let (slot, ring) = (self.slot(at), self.ring::<R>(at));
         match state {
             Victim::Vacant => {
                 if let Some(outcome) = kept(rule.newcomer(word, self.floor(), ring)) {
@@ -279,7 +284,7 @@ impl<'t> Group<'t> {
             if !tag.matches(word) {
                 return Ok((at, tag, word, Victim::Vacant));
             }
-            let rank = rule.rank(word, self.ring(at));
+            let rank = rule.rank(word, self.ring::<R>(at));
             if rank.is_idle() {
                 return Ok((at, tag, word, Victim::Live(rank)));
             }
@@ -307,7 +312,7 @@ impl<'t> Group<'t> {
                 known = Some(first);
                 continue;
             }
-            let (slot, ring) = (self.slot(at), self.ring(at));
+            let (slot, ring) = (self.slot(at), self.ring::<R>(at));
             // Now, not earlier: an eviction of this key that the scan did not see has raised it.
             let floor = self.floor();
             let word = slot.word();

@@ -36,6 +36,8 @@ pub(super) struct Generation {
     lines: Box<[Line]>,
     rare: Box<[Rare]>,
     rings: Box<[AtomicU64]>,
+    /// Cells of a slot's ring.
+    cells: usize,
     /// Slots whose tag is in use.
     pub(super) claimed: Counter,
     /// The next group that a caller helps to move.
@@ -60,6 +62,7 @@ impl Generation {
             lines: memory::zeroed_lines(groups * LINES)?,
             rare: memory::zeroed_rare(groups)?,
             rings: memory::zeroed_cells((groups * SLOTS).checked_mul(cells)?)?,
+            cells,
             claimed: Counter::new(0),
             cursor: Counter::new(0),
             moved: AtomicU64::new(0),
@@ -81,12 +84,21 @@ impl Generation {
 
     #[inline(always)]
     pub(super) fn group_at(&self, index: usize) -> Group<'_> {
-        let cells = self.rings.len() >> self.group_bits;
-        Group {
-            lines: &self.lines[index * LINES..(index + 1) * LINES],
-            rare: &self.rare[index],
-            rings: &self.rings[index * cells..(index + 1) * cells],
-        }
+        Group { generation: self, index }
+    }
+
+    #[inline(always)]
+    pub(super) fn line(&self, index: usize) -> &Line {
+        &self.lines[index]
+    }
+
+    pub(super) fn rare(&self, group: usize) -> &Rare {
+        &self.rare[group]
+    }
+
+    /// The ring of the slot with this number in the generation.
+    pub(super) fn ring(&self, slot: usize) -> Ring<'_> {
+        Ring::new(&self.rings[slot * self.cells..(slot + 1) * self.cells])
     }
 
     /// The line where `hash` is looked for first.
@@ -98,12 +110,11 @@ impl Generation {
     /// How many of the slots of group `index` are not idle.
     pub(super) fn busy<R: Rule>(&self, index: usize, rule: &R) -> u64 {
         let group = self.group_at(index);
-        let cells = group.rings.len() / SLOTS;
         let busy = |at: &usize| {
             let slot = group.slot(*at);
             let (tag, word) = (slot.tag(), slot.word());
-            let ring = Ring::new(&group.rings[at * cells..(at + 1) * cells]);
-            tag != Tag::EMPTY && !tag.is_reserved() && tag.matches(word) && !rule.rank(word, ring).is_idle()
+            let live = tag != Tag::EMPTY && !tag.is_reserved() && tag.matches(word);
+            live && !rule.rank(word, group.ring::<R>(*at)).is_idle()
         };
         (0..SLOTS).filter(busy).count() as u64
     }
@@ -120,7 +131,7 @@ impl Generation {
     pub(super) fn move_group<R: Rule<Mover = R>>(&self, index: usize, rule: &R, pin: &Pin, carry: impl Fn(Hash, &Carry<'_, R>)) {
         let group = self.group_at(index);
         // Acquire: pairs with the AcqRel below: what was moved is seen in the next generation.
-        if group.rare.moved.load(Acquire) != 0 {
+        if group.rare().moved.load(Acquire) != 0 {
             return;
         }
         let sealed: [(Tag, Word); SLOTS] = std::array::from_fn(|at| seal(group, at));
@@ -142,7 +153,7 @@ impl Generation {
             }
         }
         // AcqRel, both: release publishes the moves to whoever finds the group, or all groups, moved.
-        if group.rare.moved.compare_exchange(0, 1, AcqRel, Acquire).is_ok() {
+        if group.rare().moved.compare_exchange(0, 1, AcqRel, Acquire).is_ok() {
             self.moved.fetch_add(1, AcqRel);
         }
     }
