@@ -1,62 +1,16 @@
 //! The races of the table's protocol, each over every interleaving that loom explores.
 //!
-//! A model is a named race of two or three callers over a group of two slots. The rule is the
-//! harshest there is: a key may be granted [`LIMIT`] units and nothing ever runs off, so that every
-//! unit of debt that gets lost shows as a grant too many. What a key is granted is counted outside.
+//! A model is a named race of two or three callers over a group of two slots, under the rule of `unit`.
+//! What a key is granted is counted outside.
 
-use crate::rule::{Rank, Ring, Rule, Step};
+use super::unit::{LIMIT, Unit};
 use crate::table::{Hash, Size, Table};
-use crate::word::{PlanId, Word};
 use loom::sync::Arc;
 use loom::thread;
 
-const LIMIT: u64 = 2;
-
-/// One unit of a limit that never refills. `idle`: everything reads as idle, so that slots are taken
-/// at no loss and the floor alone remembers.
-#[derive(Clone, Copy)]
-struct Unit {
-    idle: bool,
-}
-
-impl Unit {
-    fn judge(used: u64) -> Step<bool> {
-        if used < LIMIT { Step::Write(Word::new(PlanId::ONLY, used + 1), true) } else { Step::Keep(false) }
-    }
-}
-
-impl Rule for Unit {
-    type Outcome = bool;
-    type Mover = Unit;
-
-    fn mover(&self) -> &Unit {
-        self
-    }
-
-    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<bool> {
-        Unit::judge(word.payload())
-    }
-
-    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<bool> {
-        Unit::judge(word.payload().max(floor.payload()))
-    }
-
-    fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
-        Rank { ns: if self.idle { 0 } else { word.payload() }, units: word.payload() }
-    }
-
-    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
-        self.join(floor, word)
-    }
-
-    fn join(&self, a: Word, b: Word) -> Word {
-        if b.payload() > a.payload() { b } else { a }
-    }
-}
-
-/// Keys by their home in the one group of two slots; the number is the tag's hash.
+/// The hash of key `n`, from 1: after a growth the odd ones are in one group and the even ones in the other.
 fn key(n: u64) -> Hash {
-    Hash::new((n * 2) << 7)
+    Hash::new(n << 63 | n << 7)
 }
 
 /// A table of one group that cannot grow, or of one that may grow once.

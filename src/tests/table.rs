@@ -1,0 +1,174 @@
+//! The table against a `HashMap`, over every tiny size and every short history; and under threads.
+//!
+//! Groups have four slots in tests, so that growth, takeover and shrinkage happen within a few calls.
+
+use super::unit::{LIMIT, Unit};
+use crate::table::{Hash, Size, Table};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const BUSY: Unit = Unit { idle: false };
+const IDLE: Unit = Unit { idle: true };
+
+fn size(max_bytes: u64, expected_keys: u64) -> Size {
+    Size { max_bytes: Some(max_bytes), expected_keys, cells: 0 }
+}
+
+/// Bytes of one group.
+fn group() -> u64 {
+    Table::new(size(0, 0)).err().expect("nothing fits in 0 bytes")
+}
+
+fn key(n: u64) -> Hash {
+    // Spread over the bits that choose groups and lines, the same in every run.
+    Hash::new((n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+fn call(table: &Table, n: u64, rule: Unit) -> bool {
+    table.visit().call(key(n), &rule)
+}
+
+/// Runs `keys` as calls, one after the other; room for all of them: the map is right to the call.
+fn agrees_with_a_map(table: &Table, keys: &[u64]) {
+    let mut map = HashMap::new();
+    for (i, n) in keys.iter().enumerate() {
+        let used: &mut u64 = map.entry(*n).or_default();
+        assert_eq!(call(table, *n, BUSY), *used < LIMIT, "call {i} of {keys:?}");
+        *used = (*used + 1).min(LIMIT);
+        if i % 5 == 4 {
+            table.maintain(&BUSY);
+        }
+    }
+}
+
+#[test]
+fn every_short_history_over_every_tiny_table_that_may_grow() {
+    for expected_keys in 0..12 {
+        for length in 0..6u32 {
+            for history in 0..6u64.pow(length) {
+                let keys: Vec<u64> = (0..length).map(|i| history / 6u64.pow(i) % 6).collect();
+                agrees_with_a_map(&Table::new(size(1 << 20, expected_keys)).expect("a table"), &keys);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_short_history_of_more_keys_than_a_full_table_holds() {
+    // Six keys in four slots: the fifth inherits. Nobody is granted more than the limit for that, and
+    // nobody is refused who has not used it while there is a free slot.
+    for history in 0..6u64.pow(7) {
+        let table = Table::new(size(group(), 0)).expect("a table");
+        let mut granted: HashMap<u64, u64> = HashMap::new();
+        for n in (0..7).map(|i| history / 6u64.pow(i) % 6) {
+            let seen = granted.len();
+            let used = granted.entry(n).or_default();
+            let allowed = call(&table, n, BUSY);
+            *used += u64::from(allowed);
+            assert!(*used <= LIMIT, "{history}");
+            assert!(allowed || *used == LIMIT || seen >= 4, "{history}");
+        }
+    }
+}
+
+#[test]
+fn idle_keys_are_forgotten_and_the_table_shrinks() {
+    let table = Table::new(size(1 << 20, 0)).expect("a table");
+    let smallest = table.counts();
+    for n in 0..1000 {
+        assert!(call(&table, n, BUSY));
+    }
+    let full = table.counts();
+    assert_eq!((full.took_idle, full.took_indebted), (0, 0));
+    assert!(full.keys == 1000 && full.growths > 5 && full.bytes > 50 * smallest.bytes);
+    table.maintain(&IDLE);
+    let shrunk = table.counts();
+    assert!(shrunk.shrinks > 0 && shrunk.keys == 0 && shrunk.bytes == smallest.bytes, "{shrunk:?}");
+    // What is forgotten was idle: it is granted its limit again, and no more.
+    assert!(call(&table, 7, BUSY) && call(&table, 7, BUSY) && !call(&table, 7, BUSY));
+}
+
+#[test]
+fn an_idle_slot_is_taken_before_the_table_grows_or_evicts() {
+    let table = Table::new(size(1 << 20, 0)).expect("a table");
+    for n in 0..4 {
+        assert!(call(&table, n, IDLE));
+    }
+    // One group, full. To this call all of it is idle; the newcomer still inherits what it finds.
+    assert!(call(&table, 4, IDLE) && !call(&table, 4, BUSY));
+    let counts = table.counts();
+    assert_eq!((counts.keys, counts.took_idle, counts.took_indebted, counts.growths), (4, 1, 0, 0));
+    // To this one nothing is, so that the table grows.
+    assert!(call(&table, 5, BUSY));
+    assert!(table.counts().took_indebted == 0 && table.counts().growths > 0);
+}
+
+#[test]
+fn a_table_never_takes_more_than_its_ceiling() {
+    for groups in 1..40 {
+        let ceiling = groups * group();
+        let table = Table::new(size(ceiling, 0)).expect("a table");
+        for n in 0..400 {
+            call(&table, n, BUSY);
+            assert!(table.counts().bytes <= ceiling);
+        }
+        let counts = table.counts();
+        assert!(counts.keys <= counts.capacity && counts.took_indebted > 0);
+    }
+}
+
+/// `threads` threads call `keys` keys in different orders; gives what each key was granted.
+fn storm(table: &Table, threads: u64, keys: u64, rounds: u64, rule: impl Fn(u64) -> Unit + Sync) -> Vec<u64> {
+    let granted: Vec<AtomicU64> = (0..keys).map(|_| AtomicU64::new(0)).collect();
+    let start = Barrier::new(threads as usize);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (granted, start, rule) = (&granted, &start, &rule);
+            scope.spawn(move || {
+                start.wait();
+                for i in 0..rounds * keys {
+                    let n = (i * (2 * thread + 1) + thread * 7) % keys;
+                    if call(table, n, rule(i)) {
+                        granted[n as usize].fetch_add(1, Relaxed);
+                    }
+                    if thread == 0 && i % 64 == 63 {
+                        table.maintain(&BUSY);
+                    }
+                }
+            });
+        }
+    });
+    granted.into_iter().map(AtomicU64::into_inner).collect()
+}
+
+#[test]
+fn threads_grant_each_key_exactly_its_limit_while_the_table_grows() {
+    for round in 0..60 {
+        let table = Table::new(size(1 << 22, 0)).expect("a table");
+        let granted = storm(&table, 4, 50 + round, 3, |_| BUSY);
+        assert!(granted.iter().all(|n| *n == LIMIT), "{granted:?}");
+        assert_eq!(table.counts().took_indebted, 0);
+    }
+}
+
+#[test]
+fn threads_never_grant_a_key_more_than_its_limit_in_a_full_table() {
+    for round in 0..60 {
+        for groups in [1, 3, 8] {
+            // Every third call takes whatever it finds as idle, so that slots change hands all the time. To
+            // move would be to forget what is idle, so the table has its one size.
+            let table = Table::new(size(groups * group(), 1000)).expect("a table");
+            let granted = storm(&table, 4, 40 + round, 5, |i| if i % 3 == 0 { IDLE } else { BUSY });
+            assert!(granted.iter().all(|n| *n <= LIMIT), "{granted:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn long_histories_agree_with_a_map(keys in prop::collection::vec(0u64..80, 0..600), expected in 0u64..200) {
+        agrees_with_a_map(&Table::new(size(1 << 20, expected)).expect("a table"), &keys);
+    }
+}
