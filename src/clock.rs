@@ -50,7 +50,7 @@ fn boot() -> u64 {
     // The call fails only for a clock that the system does not know; time then stands at 0, and
     // `Clock::now` at the wall clock of the limiter's birth, which refuses rather than grants.
     debug_assert_eq!(status, 0);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+    time.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec.cast_unsigned())
 }
 
 #[cfg(not(unix))]

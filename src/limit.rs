@@ -138,6 +138,7 @@ impl Spec {
 
     /// Checks everything and makes the plan.
     fn compile(self) -> Result<Limit, Fault> {
+        use Algorithm::{FixedWindow, LeakyBucket, Quota, SlidingLog, SlidingWindow, TokenBucket};
         let only = |given: bool, field: Field, owner: &str| {
             if given {
                 Err(Fault::new(field, format!("{} does not have it", self.algorithm), format!("it with {owner}")))
@@ -145,7 +146,6 @@ impl Spec {
                 Ok(())
             }
         };
-        use Algorithm::{FixedWindow, LeakyBucket, Quota, SlidingLog, SlidingWindow, TokenBucket};
         let is_bucket = matches!(self.algorithm, TokenBucket | LeakyBucket);
         only(self.burst.is_some() && !is_bucket, Field::Burst, "token-bucket or leaky-bucket")?;
         only(self.queue && self.algorithm != LeakyBucket, Field::Queue, "leaky-bucket")?;
@@ -186,44 +186,37 @@ impl Spec {
 
 impl Limit {
     /// A token bucket: `count` tokens each `period`, at most `burst` (`count` unless set) at once.
-    #[must_use]
     pub fn token_bucket(count: u64, period: Duration) -> LimitBuilder {
         LimitBuilder::new(Algorithm::TokenBucket, count, period)
     }
 
     /// A token bucket that holds `burst` tokens once and never refills.
-    #[must_use]
     pub fn token_bucket_without_refill(burst: u64) -> LimitBuilder {
         LimitBuilder { spec: Spec::new(Algorithm::TokenBucket, burst, Per::Never) }
     }
 
     /// A leaky bucket: a meter, or with [`queue`](LimitBuilder::queue) a shaper.
-    #[must_use]
     pub fn leaky_bucket(count: u64, period: Duration) -> LimitBuilder {
         LimitBuilder::new(Algorithm::LeakyBucket, count, period)
     }
 
     /// A fixed window: at most `count` in each `period` counted from the Unix epoch.
-    #[must_use]
     pub fn fixed_window(count: u64, period: Duration) -> LimitBuilder {
         LimitBuilder::new(Algorithm::FixedWindow, count, period)
     }
 
     /// A sliding window counter.
-    #[must_use]
     pub fn sliding_window(count: u64, period: Duration) -> LimitBuilder {
         LimitBuilder::new(Algorithm::SlidingWindow, count, period)
     }
 
     /// A sliding window log: at most `count` in any `period`, exactly.
-    #[must_use]
     pub fn sliding_log(count: u64, period: Duration) -> LimitBuilder {
         LimitBuilder::new(Algorithm::SlidingLog, count, period)
     }
 
     /// A calendar quota: at most `count` in each `unit`.
     #[cfg(feature = "quota")]
-    #[must_use]
     pub fn quota(count: u64, unit: Unit) -> LimitBuilder {
         LimitBuilder { spec: Spec::new(Algorithm::Quota, count, Per::Calendar(unit)) }
     }

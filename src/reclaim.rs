@@ -9,7 +9,7 @@
 #[cfg(not(loom))]
 mod real {
     use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
-    use std::sync::atomic::Ordering::{AcqRel, Acquire};
+    use crate::sync::Ordering::{AcqRel, Acquire};
 
     /// A witness that whatever is loaded under it stays.
     pub(crate) struct Pin(Guard);

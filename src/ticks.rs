@@ -25,7 +25,7 @@ impl TickRate {
         let rest = num % den;
         // floor(rest * 2^128 / den) in two halves of 64 bits, since rest < den < 2^64.
         let high = (rest << 64) / den;
-        let low = ((rest << 64) % den << 64) / den;
+        let low = (((rest << 64) % den) << 64) / den;
         let exact = rest == 0;
         TickRate { num, den, whole: (num / den) as u64, frac: (high << 64 | low) + u128::from(!exact) }
     }
@@ -53,9 +53,9 @@ impl TickRate {
         if self.frac == 0 {
             return self.whole.wrapping_mul(now);
         }
-        let high = now as u128 * (self.frac >> 64);
-        let low = now as u128 * (self.frac as u64) as u128 >> 64;
-        self.whole.wrapping_mul(now).wrapping_add((high + low >> 64) as u64)
+        let high = u128::from(now) * (self.frac >> 64);
+        let low = (u128::from(now) * u128::from(self.frac as u64)) >> 64;
+        self.whole.wrapping_mul(now).wrapping_add(((high + low) >> 64) as u64)
     }
 
     /// The same without the wrap; for reports. `now` is at most 2^62.

@@ -28,7 +28,7 @@ use crate::word::{PlanId, Word, low};
 pub(crate) struct Count {
     /// The window or period that the call is judged in.
     pub(crate) number: u64,
-    pub(crate) count: u64,
+    pub(crate) used: u64,
     /// Nanoseconds from the call's moment to its end.
     pub(crate) until_end: u64,
 }
@@ -44,36 +44,36 @@ impl Count {
     /// Judges `ask` against `limit`; `word` makes the word of a count.
     #[inline(always)]
     pub(crate) fn judge(self, limit: u64, ask: Ask, word: impl FnOnce(Count) -> Word) -> Step<Outcome> {
-        let allowed = ask.cost == 0 || ask.cost <= limit.saturating_sub(self.count);
+        let allowed = ask.cost == 0 || ask.cost <= limit.saturating_sub(self.used);
         if !allowed {
             return Step::Keep(Outcome { reason: reason(false, ask.cost, limit), after: self });
         }
-        let after = Count { count: self.count + ask.cost, ..self };
+        let after = Count { used: self.used + ask.cost, ..self };
         let outcome = Outcome { reason: Reason::Allowed, after };
         if ask.charges() { Step::Write(word(after), outcome) } else { Step::Keep(outcome) }
     }
 
     pub(crate) fn rank(self) -> Rank {
-        if self.count == 0 { Rank::IDLE } else { Rank { ns: self.until_end, units: self.count } }
+        if self.used == 0 { Rank::IDLE } else { Rank { ns: self.until_end, units: self.used } }
     }
 
     /// Whether this owes more than `other`: it ends later, or it is the larger count.
     pub(crate) fn owes_more(self, other: Count) -> bool {
-        self.count > 0 && (other.count == 0 || (self.until_end, self.count) > (other.until_end, other.count))
+        self.used > 0 && (other.used == 0 || (self.until_end, self.used) > (other.until_end, other.used))
     }
 }
 
 impl Outcome {
     #[inline(always)]
     pub(crate) fn decide(&self, limit: u64, lead: u64) -> Decision {
-        let Count { count, until_end, .. } = self.after;
+        let Count { used, until_end, .. } = self.after;
         let end = || wait(u128::from(until_end), lead);
         Decision {
             reason: self.reason,
             limit,
-            remaining: limit.saturating_sub(count),
+            remaining: limit.saturating_sub(used),
             retry_after_ns: retry(self.reason, end),
-            reset_after_ns: if count == 0 { 0 } else { end() },
+            reset_after_ns: if used == 0 { 0 } else { end() },
             delay_ns: 0,
         }
     }
@@ -96,7 +96,7 @@ pub(crate) struct Call<'p> {
 impl<'p> Call<'p> {
     #[inline(always)]
     pub(crate) fn new(plan: &'p WindowPlan, moment: Moment, ask: Ask) -> Call<'p> {
-        let number = moment.now / plan.period & low(plan.number_bits);
+        let number = (moment.now / plan.period) & low(plan.number_bits);
         Call { plan, number, elapsed: moment.now % plan.period, lead: moment.lead, ask }
     }
 
@@ -106,15 +106,15 @@ impl<'p> Call<'p> {
         let stored = word.payload() >> plan.count_bits;
         let ahead = stored.wrapping_sub(self.number) & low(plan.number_bits);
         if word.is_fresh() || ahead > plan.ahead {
-            return Count { number: self.number, count: 0, until_end: plan.period - self.elapsed };
+            return Count { number: self.number, used: 0, until_end: plan.period - self.elapsed };
         }
         // ahead * period is at most 60 s and two periods, each below 2^63.
         let until_end = (u128::from(ahead) + 1) * u128::from(plan.period) - u128::from(self.elapsed);
-        Count { number: stored, count: word.payload() & low(plan.count_bits), until_end: crate::ticks::saturate(until_end) }
+        Count { number: stored, used: word.payload() & low(plan.count_bits), until_end: crate::ticks::saturate(until_end) }
     }
 
     fn word(&self, count: Count) -> Word {
-        Word::new(PlanId::ONLY, count.number << self.plan.count_bits | count.count)
+        Word::new(PlanId::ONLY, count.number << self.plan.count_bits | count.used)
     }
 }
 

@@ -36,20 +36,20 @@ impl<'p> Call<'p> {
 
     fn read(&self, word: Word) -> Count {
         let stored = word.payload() >> self.plan.count_bits;
-        let count = word.payload() & low(self.plan.count_bits);
+        let used = word.payload() & low(self.plan.count_bits);
         let at =
-            |period: Period, count| Count { number: period.index, count, until_end: period.end.saturating_sub(self.moment.now) };
+            |period: Period, used| Count { number: period.index, used, until_end: period.end.saturating_sub(self.moment.now) };
         if word.is_fresh() || stored < self.period.index || stored > self.plan.last {
             at(self.period, 0)
         } else if stored == self.period.index {
-            at(self.period, count)
+            at(self.period, used)
         } else {
-            at(self.plan.calendar.numbered(stored), count)
+            at(self.plan.calendar.numbered(stored), used)
         }
     }
 
     fn word(&self, count: Count) -> Word {
-        Word::new(PlanId::ONLY, count.number << self.plan.count_bits | count.count)
+        Word::new(PlanId::ONLY, count.number << self.plan.count_bits | count.used)
     }
 }
 

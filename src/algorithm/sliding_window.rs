@@ -62,7 +62,7 @@ pub(crate) struct Outcome {
 impl<'p> Call<'p> {
     #[inline(always)]
     pub(crate) fn new(plan: &'p WindowPlan, moment: Moment, ask: Ask) -> Call<'p> {
-        let number = moment.now / plan.period & low(plan.number_bits);
+        let number = (moment.now / plan.period) & low(plan.number_bits);
         Call { plan, number, elapsed: moment.now % plan.period, lead: moment.lead, ask }
     }
 

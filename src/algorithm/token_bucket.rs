@@ -13,7 +13,7 @@
 //! └─────────────────────────────┴───────────────────────┘
 //! ```
 //!
-//! With T the tick of now and d = (full_at - T) modulo 2^58:
+//! With T the tick of now and d = (`full_at` - T) modulo 2^58:
 //!
 //! | d | the key |
 //! |---|---|

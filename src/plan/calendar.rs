@@ -14,7 +14,7 @@
 //!   from the anchor itself (so the 31st is the 28th in February and the 31st again in March);
 //! - an hour begins when the zone's clock shows a full hour: the UTC hour, shifted in zones whose
 //!   offset is not whole hours (Asia/Kathmandu). A step by whole hours changes nothing; a step forward by
-//!   half an hour (Australia/Lord_Howe) makes a shorter period, one back a longer.
+//!   half an hour (`Australia/Lord_Howe`) makes a shorter period, one back a longer.
 
 use super::{Fault, Field, TIME_MAX};
 use jiff::civil::{Date, Weekday};
@@ -152,8 +152,8 @@ fn hours(zone: &TimeZone) -> Box<[Stretch]> {
     let mut stretches = vec![Stretch { from: 0, first: next(1, phase(before)), ends: 0 }];
     for transition in zone.following(Timestamp::UNIX_EPOCH) {
         let (at, after) = (transition.timestamp(), offset(transition.timestamp()));
-        let from = at.as_nanosecond() as u64;
-        if at.as_nanosecond() > i128::from(TIME_MAX) {
+        let Ok(from) = u64::try_from(at.as_nanosecond()) else { continue };
+        if from > TIME_MAX {
             break;
         }
         if phase(after) != phase(before) {
@@ -180,13 +180,11 @@ fn edges(unit: Unit, zone: &TimeZone, anchor: Option<Anchor>) -> Result<Box<[u64
     let mut step = first_step(unit, base);
     loop {
         let date = base.checked_add(steps(unit, step)).map_err(|e| out_of_range(&e))?;
-        let ns = zone.to_timestamp(date.at(0, 0, 0, 0)).map_err(|e| out_of_range(&e))?.as_nanosecond();
         step += 1;
-        if ns <= 0 {
-            continue;
-        }
-        edges.push(ns as u64);
-        if ns > i128::from(TIME_MAX) {
+        let start = zone.to_timestamp(date.at(0, 0, 0, 0)).map_err(|e| out_of_range(&e))?;
+        let Ok(ns @ 1..) = u64::try_from(start.as_nanosecond()) else { continue };
+        edges.push(ns);
+        if ns > TIME_MAX {
             return Ok(edges.into());
         }
     }
@@ -224,7 +222,7 @@ fn steps(unit: Unit, n: i64) -> Span {
 fn days_to_week(anchor: Option<Anchor>) -> u64 {
     match EPOCH.weekday().until(anchor.map_or(Weekday::Monday, Date::weekday)) {
         0 => 7,
-        days => days as u64,
+        days => u64::from(days.unsigned_abs()),
     }
 }
 

@@ -96,11 +96,10 @@ impl<'t> Group<'t> {
                 let at = line * WAYS + way;
                 let slot = self.slot(at);
                 let tag = slot.tag();
-                if tag.is_of(hash) {
-                    if let Some(outcome) = self.charge(at, slot, tag, rule) {
+                if tag.is_of(hash)
+                    && let Some(outcome) = self.charge(at, slot, tag, rule) {
                         return Some(outcome);
                     }
-                }
                 if tag == Tag::EMPTY {
                     return None;
                 }
@@ -190,7 +189,7 @@ impl<'t> Group<'t> {
             if new == floor {
                 return;
             }
-            // AcqRel: release pairs with `floor`. The floor only rises, so that a failure is a rise.
+            // AcqRel: release pairs with the Acquire of `floor`. The floor only rises: a failure is a rise.
             match self.rare().floor.compare_exchange(floor.0, new.0, AcqRel, Acquire) {
                 Ok(_) => return,
                 Err(now) => floor = Word(now),

@@ -152,7 +152,8 @@ impl Generation {
                 carry(Hash::of_tag(tag, index, self.group_bits), &Carry { rule, word: word.with_epoch(0) });
             }
         }
-        // AcqRel, both: release publishes the moves to whoever finds the group, or all groups, moved.
+        // AcqRel, both: release publishes the moves to the Acquire of whoever finds the group, or all
+        // groups, moved.
         if group.rare().moved.compare_exchange(0, 1, AcqRel, Acquire).is_ok() {
             self.moved.fetch_add(1, AcqRel);
         }
@@ -160,13 +161,11 @@ impl Generation {
 
     /// The groups of `next` that keys of group `index` go to.
     fn children(&self, index: usize, next: &Generation) -> std::ops::Range<usize> {
-        match next.group_bits.checked_sub(self.group_bits) {
-            Some(more) => index << more..(index + 1) << more,
-            None => {
-                let parent = index >> (self.group_bits - next.group_bits);
-                parent..parent + 1
-            }
+        if let Some(more) = next.group_bits.checked_sub(self.group_bits) {
+            return index << more..(index + 1) << more;
         }
+        let parent = index >> (self.group_bits - next.group_bits);
+        parent..parent + 1
     }
 
     /// The next group that nobody was asked to move yet; over and over, in case somebody stopped.

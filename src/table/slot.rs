@@ -145,7 +145,7 @@ impl Tag {
 
     /// Whether the slot, if frozen, was its key's when its word was sealed.
     pub(super) fn was_sealed_with(self, word: Word) -> bool {
-        self.version() + 1 & low(EPOCH_BITS) == word.epoch()
+        (self.version() + 1) & low(EPOCH_BITS) == word.epoch()
     }
 
     /// The reservation settled: live if the word matches, else vacant.
@@ -155,7 +155,7 @@ impl Tag {
 
     /// The reservation dropped: vacant.
     pub(super) fn dropped(self) -> Tag {
-        let version = self.version() + 1 & low(VERSION_BITS);
+        let version = (self.version() + 1) & low(VERSION_BITS);
         Tag(self.0 & !(RESERVED | low(VERSION_BITS)) | version)
     }
 

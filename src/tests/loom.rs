@@ -101,6 +101,16 @@ fn loom_return_of_an_evicted_key_against_another_eviction() {
 }
 
 #[test]
+fn loom_an_evicted_key_finds_its_debt_in_another_slot() {
+    at_most(&[1, 1, 2], &[(1, BUSY), (3, IDLE)]);
+}
+
+#[test]
+fn loom_two_keys_return_to_each_others_slots() {
+    at_most(&[1, 1, 2], &[(2, IDLE), (3, IDLE)]);
+}
+
+#[test]
 fn loom_two_takeovers_by_one_key() {
     at_most(&[2, 3], &[(1, BUSY), (1, BUSY)]);
 }

@@ -4,7 +4,7 @@
 use crate::rule::{Rank, Ring, Rule, Step};
 use crate::word::{PlanId, Word};
 
-pub(super) const LIMIT: u64 = 2;
+pub(super) const LIMIT: u64 = 3;
 
 /// One unit of a limit that never refills. `idle`: everything reads as idle, so that slots are taken
 /// at no loss and the floor alone remembers.
