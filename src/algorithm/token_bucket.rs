@@ -19,7 +19,7 @@
 //! |---|---|
 //! | 0, or above 2^57 | owes nothing: full again, or never used; may be forgotten |
 //! | up to the legal debt | owes d ticks |
-//! | between | cannot be: the clock or the memory lied. Read as empty once, and mended |
+//! | between | cannot be: the clock or the memory lied, or years went by (below). The key's own word is read as empty once, and mended; a floor, or what another key left, as nothing |
 //!
 //! To charge is to move `full_at` forward by cost * m ticks if it then lies within the capacity of
 //! T. No division, no rounding: the one floor was taken at the clock. Whatever the exact bucket
@@ -63,17 +63,22 @@ impl<'p> Call<'p> {
         Call { plan, moment, tick: plan.rate.tick(moment.now), ask }
     }
 
-    /// What `word` owes, and whether it is a word that cannot be.
+    /// What `word` owes; `None` for a word that cannot be.
     #[inline(always)]
-    fn owed(&self, word: Word) -> (u64, bool) {
+    fn read(&self, word: Word) -> Option<u64> {
         let ahead = word.payload().wrapping_sub(self.tick) & PAYLOAD_MASK;
         if word.is_fresh() || ahead > AHEAD {
-            (0, false)
+            Some(0)
         } else if ahead > self.plan.legal {
-            (self.plan.capacity, true)
+            None
         } else {
-            (ahead, false)
+            Some(ahead)
         }
+    }
+
+    /// What `word`, which is not the caller's own, owes.
+    fn owed(&self, word: Word) -> u64 {
+        self.read(word).unwrap_or(0)
     }
 
     /// The word that owes `owed` ticks.
@@ -82,10 +87,10 @@ impl<'p> Call<'p> {
         Word::new(PlanId::ONLY, self.tick.wrapping_add(owed) & PAYLOAD_MASK)
     }
 
+    /// Judges the call of a key that owes `before`; `broken` if its word could not be.
     #[inline(always)]
-    fn judge(&self, word: Word) -> Step<Outcome> {
+    fn judge(&self, before: u64, broken: bool) -> Step<Outcome> {
         let plan = self.plan;
-        let (before, broken) = self.owed(word);
         let refused = |reason, short| {
             let outcome = Outcome { reason, before, owed: before, short };
             if broken && !self.ask.peek { Step::Mend(self.owing(before), outcome) } else { Step::Keep(outcome) }
@@ -130,15 +135,16 @@ impl Rule for Call<'_> {
 
     #[inline(always)]
     fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
-        self.judge(word)
+        let owed = self.read(word);
+        self.judge(owed.unwrap_or(self.plan.capacity), owed.is_none())
     }
 
     fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<Outcome> {
-        self.judge(self.join(word, floor))
+        self.judge(self.owed(word).max(self.owed(floor)), false)
     }
 
     fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
-        match self.owed(word).0 {
+        match self.owed(word) {
             0 => Rank::IDLE,
             owed if self.plan.rate.is_stopped() => Rank { ns: NEVER, units: owed },
             owed => Rank { ns: self.plan.rate.span(owed), units: owed },
@@ -150,7 +156,7 @@ impl Rule for Call<'_> {
     }
 
     fn join(&self, a: Word, b: Word) -> Word {
-        if self.owed(b).0 > self.owed(a).0 { b } else { a }
+        if self.owed(b) > self.owed(a) { b } else { a }
     }
 }
 
@@ -201,6 +207,17 @@ mod tests {
             assert!(matches!(call(&plan, now, 1).step(word, Ring::NONE), Step::Keep(Outcome { short: 1, .. })));
             assert!(matches!(call(&plan, now + 1, 1).step(word, Ring::NONE), Step::Write(..)));
         }
+    }
+
+    #[test]
+    fn nobody_inherits_what_cannot_be() {
+        let plan = BucketPlan::new(1, 1_000_000_000, 5, false).unwrap();
+        let now = 1_700_000_000_000_000_000;
+        let lie = Word::new(PlanId::ONLY, (now + (1 << 56)) & PAYLOAD_MASK);
+        let call = call(&plan, now, 5);
+        assert!(matches!(call.newcomer(lie, Word::FRESH, Ring::NONE), Step::Write(..)));
+        assert!(matches!(call.newcomer(Word::FRESH, lie, Ring::NONE), Step::Write(..)));
+        assert!(call.rank(lie, Ring::NONE).is_idle());
     }
 
     #[test]

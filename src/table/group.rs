@@ -6,6 +6,7 @@
 //! every such failure is caused by another caller's completed step.
 
 use super::grow::Generation;
+use super::memory::Zeroable;
 use super::slot::{Hash, Slot, Tag, WAYS};
 use crate::rule::{Rank, Ring, Rule, Step};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -27,6 +28,14 @@ pub(super) struct Rare {
     pub(super) floor: AtomicU64,
     /// 1 once every key of the group is in the next generation.
     pub(super) moved: AtomicU64,
+}
+
+// SAFETY: atomics of a u64 and nothing else.
+unsafe impl Zeroable for Rare {
+    #[cfg(loom)]
+    fn zero() -> Rare {
+        Rare { floor: AtomicU64::new(0), moved: AtomicU64::new(0) }
+    }
 }
 
 /// Why an attempt gave no outcome.
@@ -137,6 +146,12 @@ impl<'t> Group<'t> {
                 }
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn live_slots(self, hash: Hash) -> usize {
+        let live = |at: &usize| self.slot(*at).tag().is_of(hash) && self.slot(*at).tag().matches(self.slot(*at).word());
+        (0..SLOTS).filter(live).count()
     }
 
     fn find(self, hash: Hash) -> Found<'t> {

@@ -22,6 +22,7 @@
 //! it. A reservation that was not settled when it was frozen did not count; its caller looks again.
 
 use super::group::{Group, LINES, Rare, SLOTS};
+use super::memory::Zeroed;
 use super::slot::{Hash, Line, Tag};
 use crate::reclaim::{Link, Pin};
 use crate::rule::{Rank, Ring, Rule, Step};
@@ -33,9 +34,9 @@ use Ordering::{AcqRel, Acquire};
 pub(super) struct Generation {
     pub(super) next: Link<Generation>,
     pub(super) group_bits: u32,
-    lines: Box<[Line]>,
-    rare: Box<[Rare]>,
-    rings: Box<[AtomicU64]>,
+    lines: Zeroed<Line>,
+    rare: Zeroed<Rare>,
+    rings: Zeroed<AtomicU64>,
     /// Cells of a slot's ring.
     cells: usize,
     /// Slots whose tag is in use.
@@ -59,9 +60,9 @@ impl Generation {
         Some(Generation {
             next: Link::null(),
             group_bits,
-            lines: memory::zeroed_lines(groups * LINES)?,
-            rare: memory::zeroed_rare(groups)?,
-            rings: memory::zeroed_cells((groups * SLOTS).checked_mul(cells)?)?,
+            lines: Zeroed::new(groups * LINES)?,
+            rare: Zeroed::new(groups)?,
+            rings: Zeroed::new((groups * SLOTS).checked_mul(cells)?)?,
             cells,
             claimed: Counter::new(0),
             cursor: Counter::new(0),
@@ -229,62 +230,5 @@ impl<R: Rule<Mover = R>> Rule for Carry<'_, R> {
 
     fn join(&self, a: Word, b: Word) -> Word {
         self.rule.join(a, b)
-    }
-}
-
-mod memory {
-    use super::{AtomicU64, Line, Rare};
-
-    /// `n` values of all zero bytes, which the system gives without touching them where it can.
-    ///
-    /// # Safety
-    /// All zero bytes must be a `T`.
-    #[cfg(not(loom))]
-    unsafe fn zeroed<T>(n: usize) -> Option<Box<[T]>> {
-        let layout = std::alloc::Layout::array::<T>(n).ok()?;
-        if layout.size() == 0 {
-            return Some(Box::new([]));
-        }
-        // SAFETY: the layout's size is not 0.
-        let start = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>();
-        if start.is_null() {
-            return None;
-        }
-        let slice = std::ptr::slice_from_raw_parts_mut(start, n);
-        // SAFETY: allocated just now with the layout of `[T]`, and zero bytes are `T`s (caller).
-        Some(unsafe { Box::from_raw(slice) })
-    }
-
-    #[cfg(not(loom))]
-    pub(super) fn zeroed_lines(n: usize) -> Option<Box<[Line]>> {
-        // SAFETY: a line is eight atomics of a u64.
-        unsafe { zeroed(n) }
-    }
-
-    #[cfg(not(loom))]
-    pub(super) fn zeroed_rare(n: usize) -> Option<Box<[Rare]>> {
-        // SAFETY: two atomics of a u64.
-        unsafe { zeroed(n) }
-    }
-
-    #[cfg(not(loom))]
-    pub(super) fn zeroed_cells(n: usize) -> Option<Box<[AtomicU64]>> {
-        // SAFETY: atomics of a u64.
-        unsafe { zeroed(n) }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn zeroed_lines(n: usize) -> Option<Box<[Line]>> {
-        Some((0..n).map(|_| Line::new()).collect())
-    }
-
-    #[cfg(loom)]
-    pub(super) fn zeroed_rare(n: usize) -> Option<Box<[Rare]>> {
-        Some((0..n).map(|_| Rare { floor: AtomicU64::new(0), moved: AtomicU64::new(0) }).collect())
-    }
-
-    #[cfg(loom)]
-    pub(super) fn zeroed_cells(n: usize) -> Option<Box<[AtomicU64]>> {
-        Some((0..n).map(|_| AtomicU64::new(0)).collect())
     }
 }

@@ -55,6 +55,7 @@
 
 mod group;
 mod grow;
+mod memory;
 mod slot;
 
 pub(crate) use slot::Hash;
@@ -177,6 +178,17 @@ impl Table {
             }
         }
         pin.collect();
+    }
+
+    /// How many slots of the newest generation are live for `hash`: at most one, ever.
+    #[cfg(test)]
+    pub(crate) fn live_slots(&self, hash: Hash) -> usize {
+        let pin = pin();
+        let mut newest = self.generation(&pin);
+        while let Some(next) = newest.next.get(&pin) {
+            newest = next;
+        }
+        newest.group(hash).live_slots(hash)
     }
 
     fn generation<'p>(&self, pin: &'p Pin) -> &'p Generation {

@@ -32,6 +32,7 @@
 //! To be fooled by the wrap, a thread must sleep through 32 takeovers of one slot between two
 //! adjacent instructions and wake when the same key holds it again.
 
+use super::memory::Zeroable;
 use crate::sync::{AtomicU64, Ordering};
 use crate::word::{EPOCH_BITS, Word, low};
 use Ordering::{AcqRel, Acquire};
@@ -175,12 +176,15 @@ pub(super) struct Line {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Line>() == 64);
 
-impl Line {
+// SAFETY: a line is atomics of a u64 and nothing else.
+unsafe impl Zeroable for Line {
     #[cfg(loom)]
-    pub(super) fn new() -> Line {
+    fn zero() -> Line {
         Line { tags: std::array::from_fn(|_| AtomicU64::new(0)), words: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
+}
 
+impl Line {
     #[inline(always)]
     pub(super) fn slot(&self, way: usize) -> Slot<'_> {
         Slot { tag: &self.tags[way], word: &self.words[way] }

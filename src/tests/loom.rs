@@ -41,6 +41,7 @@ fn granted(may_grow: bool, before: &[u64], calls: &'static [(u64, Unit)], asked:
         .collect();
     sum += call(&table, calls[0].0, calls[0].1) * u64::from(calls[0].0 == asked);
     sum += threads.into_iter().map(|thread| thread.join().expect("no panic")).sum::<u64>();
+    assert!(table.live_slots(key(asked)) <= 1);
     while call(&table, asked, BUSY) == 1 {
         sum += 1;
     }
@@ -118,6 +119,17 @@ fn loom_two_takeovers_by_one_key() {
 #[test]
 fn loom_two_takeovers_by_one_key_of_idle_slots() {
     at_most(&[2, 3], &[(1, IDLE), (1, IDLE)]);
+}
+
+#[test]
+fn loom_one_key_takes_two_slots_at_once() {
+    // The first takes the first slot that is idle to it, the second the one with the least debt.
+    at_most(&[2, 2, 3], &[(1, IDLE), (1, BUSY)]);
+}
+
+#[test]
+fn loom_one_key_takes_two_slots_at_once_and_one_is_taken_from_it() {
+    at_most(&[2, 2, 3], &[(1, IDLE), (1, BUSY), (4, IDLE)]);
 }
 
 #[test]
