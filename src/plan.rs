@@ -19,8 +19,12 @@ use crate::word::{PAYLOAD_BITS, bits, low};
 pub(crate) const AHEAD: u64 = 1 << (PAYLOAD_BITS - 1);
 /// How far behind the latest time a call may be and still be judged at the latest; ns.
 pub(crate) const STALE: u64 = 60_000_000_000;
-/// Times are taken modulo nothing: what is above is taken as this.
+/// Times above are taken as this (the year 2116).
 pub(crate) const TIME_MAX: u64 = 1 << 62;
+/// Where calendars end: once a clock has shown [`TIME_MAX`] and was set right, time goes on from there.
+/// 18 years are left for that.
+#[cfg(feature = "quota")]
+const CALENDAR_MAX: u64 = TIME_MAX + (1 << 59);
 /// A window's number must not repeat within this time; ns (5 years).
 const CYCLE: u128 = 5 * 365 * 86_400_000_000_000;
 /// The largest limit of a sliding log: its ring takes 16 bytes a unit.
@@ -145,7 +149,7 @@ pub(crate) struct WindowPlan {
     pub(crate) period: u64,
     /// Bits of a count.
     pub(crate) count_bits: u32,
-    /// Bits of the window's number, which is kept modulo 2^number_bits.
+    /// Bits of the window's number, which is kept modulo `2^number_bits`.
     pub(crate) number_bits: u32,
     /// Windows that a stored number may be ahead of now: those that begin within [`STALE`].
     pub(crate) ahead: u64,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A quota is a fixed window whose edges come from a calendar (`plan::calendar`); the count, the
-//! verdict and the report are the window's. Numbers do not wrap: the calendar has an end. A number
-//! ahead of now's means that the call is late; it is judged at the start of the stored period.
+//! verdict and the report are the window's. Numbers do not wrap: the calendar has an end, 18 years after
+//! the latest time that is told apart. A number ahead of now's means that the call is late; it is judged at the start of the stored period.
 
 use super::fixed_window::{Count, Outcome};
 use super::{Answer, Ask};
@@ -38,7 +38,7 @@ impl<'p> Call<'p> {
         let stored = word.payload() >> self.plan.count_bits;
         let used = word.payload() & low(self.plan.count_bits);
         let at =
-            |period: Period, used| Count { number: period.index, used, until_end: period.end.saturating_sub(self.moment.now) };
+            |period: Period, used| Count { number: period.index, used, until_end: period.end.saturating_sub(self.moment.now).max(1) };
         if word.is_fresh() || stored < self.period.index || stored > self.plan.last {
             at(self.period, 0)
         } else if stored == self.period.index {
