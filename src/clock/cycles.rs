@@ -78,8 +78,8 @@ impl Interpolated {
         if after.wrapping_sub(before) > APART || !sequence.is_multiple_of(2) {
             return ns;
         }
-        // AcqRel: acquire pairs with the Release below of the anchor before, whose words are read here;
-        // whoever loses leaves it to the winner.
+        // AcqRel: acquire pairs with the Release below of the anchor before, whose words are read here.
+        // Relaxed on failure: whoever loses leaves it to the winner and reads nothing.
         if self.sequence.compare_exchange(sequence, sequence + 1, AcqRel, Relaxed).is_err() {
             return ns;
         }
@@ -93,6 +93,7 @@ impl Interpolated {
         // A step of the clock, a suspend, or the first anchor ever: measure anew.
         let odd = measured.is_none() || known != 0 && ns.abs_diff(expected) > STEP;
         if odd {
+            // Relaxed, both: see above.
             self.first_cycles.store(after, Relaxed);
             self.first_ns.store(ns, Relaxed);
         }

@@ -8,7 +8,7 @@
 use super::grow::Generation;
 use super::memory::Zeroable;
 use super::slot::{Hash, Slot, Tag, WAYS};
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Ring, Rule, Step};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::word::{Word, bits};
 use Ordering::{AcqRel, Acquire, SeqCst};
@@ -90,7 +90,7 @@ impl<'t> Group<'t> {
     }
 
     /// The places of the group in the order in which `hash` probes them.
-    fn probe(hash: Hash) -> impl Iterator<Item = usize> {
+    pub(super) fn probe(hash: Hash) -> impl Iterator<Item = usize> {
         let home = hash.home(LINES);
         (0..SLOTS).map(move |i| (home * WAYS + i) % SLOTS)
     }
@@ -148,7 +148,7 @@ impl<'t> Group<'t> {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, loom))]
     pub(super) fn live_slots(self, hash: Hash) -> usize {
         let live = |at: &usize| self.slot(*at).tag().is_of(hash) && self.slot(*at).tag().matches(self.slot(*at).word());
         (0..SLOTS).filter(live).count()
@@ -230,93 +230,10 @@ impl<'t> Group<'t> {
         self.resolve(hash, rule)
     }
 
-    #[cold]
-    fn take_over<R: Rule>(
-        self,
-        hash: Hash,
-        rule: &R,
-        crowded_ends: bool,
-        event: &mut impl FnMut(Event),
-    ) -> Result<R::Outcome, Miss> {
-        let (at, tag, word, state) = self.victim(hash, rule)?;
-        let (slot, ring) = (self.slot(at), self.ring::<R>(at));
-        match state {
-            Victim::Vacant => {
-                if let Some(outcome) = kept(rule.newcomer(word, self.floor(), ring)) {
-                    return Ok(outcome);
-                }
-                slot.swap_tag(tag, Tag::reserve(hash, tag, word.epoch())).map_err(|_| Miss::Again)?;
-            }
-            Victim::Reserved => {
-                // Nobody finished it. Vacant, it can be taken on the next attempt.
-                let _ = slot.swap_tag(tag, tag.dropped());
-                return Err(Miss::Again);
-            }
-            Victim::Live(rank) => {
-                if crowded_ends && !rank.is_idle() {
-                    return Err(Miss::Crowded);
-                }
-                if let Some(outcome) = kept(rule.heir(word, self.floor(), ring)) {
-                    return Ok(outcome);
-                }
-                // First the floor, then the word, then the tag: from the moment when the key's slot
-                // is no longer its own, the floor speaks for it.
-                self.raise_floor(|floor| rule.raise(floor, word, ring));
-                let closed = rule.left_behind(word).with_epoch(word.epoch() + 1);
-                if !slot.swap_word(word, closed) {
-                    return Err(Miss::Again);
-                }
-                event(if rank.is_idle() { Event::TookIdle } else { Event::TookIndebted });
-                slot.swap_tag(tag, Tag::reserve(hash, tag, closed.epoch())).map_err(|_| Miss::Again)?;
-            }
-        }
-        self.resolve(hash, rule)
-    }
-
-    /// The slot to take: a vacant one, else an idle one, else the one with the least time until it is
-    /// as good as fresh, else a reservation that nobody finished.
-    fn victim<R: Rule>(self, hash: Hash, rule: &R) -> Result<(usize, Tag, Word, Victim), Miss> {
-        let mut least: Option<(usize, Tag, Word, Rank)> = None;
-        let mut reservation = None;
-        for at in Self::probe(hash) {
-            let slot = self.slot(at);
-            let tag = slot.tag();
-            if tag == Tag::EMPTY {
-                return Err(Miss::Again);
-            }
-            if tag.is_frozen() {
-                return Err(Miss::Frozen);
-            }
-            if tag.is_reserved() {
-                reservation = Some((at, tag));
-                continue;
-            }
-            let word = slot.word();
-            if slot.tag() != tag {
-                return Err(Miss::Again);
-            }
-            if !tag.matches(word) {
-                return Ok((at, tag, word, Victim::Vacant));
-            }
-            let rank = rule.rank(word, self.ring::<R>(at));
-            if rank.is_idle() {
-                return Ok((at, tag, word, Victim::Live(rank)));
-            }
-            if least.is_none_or(|(_, _, _, other)| rank < other) {
-                least = Some((at, tag, word, rank));
-            }
-        }
-        match (least, reservation) {
-            (Some((at, tag, word, rank)), _) => Ok((at, tag, word, Victim::Live(rank))),
-            (None, Some((at, tag))) => Ok((at, tag, Word::FRESH, Victim::Reserved)),
-            (None, None) => Err(Miss::Again),
-        }
-    }
-
     /// Brings `hash`'s reservations to an end: at most one survives, and it is charged and settled.
     /// Whoever works for the key may do it.
     #[cold]
-    fn resolve<R: Rule>(self, hash: Hash, rule: &R) -> Result<R::Outcome, Miss> {
+    pub(super) fn resolve<R: Rule>(self, hash: Hash, rule: &R) -> Result<R::Outcome, Miss> {
         let mut known = None;
         loop {
             let first = self.only_reservation(hash)?;
@@ -397,14 +314,8 @@ impl<'t> Group<'t> {
     }
 }
 
-enum Victim {
-    Vacant,
-    Live(Rank),
-    Reserved,
-}
-
 /// The outcome of a step that writes nothing.
-fn kept<O>(step: Step<O>) -> Option<O> {
+pub(super) fn kept<O>(step: Step<O>) -> Option<O> {
     match step {
         Step::Keep(outcome) | Step::Mend(_, outcome) => Some(outcome),
         Step::Write(..) => None,

@@ -57,6 +57,7 @@ mod group;
 mod grow;
 mod memory;
 mod slot;
+mod takeover;
 
 pub(crate) use slot::Hash;
 
@@ -181,7 +182,7 @@ impl Table {
     }
 
     /// How many slots of the newest generation are live for `hash`: at most one, ever.
-    #[cfg(test)]
+    #[cfg(all(test, loom))]
     pub(crate) fn live_slots(&self, hash: Hash) -> usize {
         let pin = pin();
         let mut newest = self.generation(&pin);

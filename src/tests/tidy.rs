@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("statistics", &[]),
     ("sync", &[]),
     ("hash", &[]),
-    ("clock", &[]),
+    ("clock", &["sync"]),
     ("reclaim", &["sync"]),
     ("guard", &["sync"]),
     ("plan", &["ticks", "word"]),
