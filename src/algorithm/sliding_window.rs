@@ -241,7 +241,7 @@ mod tests {
                             let call = at(now, cost);
                             let Step::Keep(outcome) = call.step(word, Ring::NONE) else { continue };
                             let passes = |later| matches!(at(later, cost).step(word, Ring::NONE), Step::Write(..));
-                            let first = (now..).find(|later| passes(*later)).unwrap();
+                            let first = (now..now + 3 * period).find(|later| passes(*later)).unwrap();
                             assert_eq!(
                                 call.decide(&outcome).retry_after_ns(),
                                 first - now,
@@ -250,7 +250,7 @@ mod tests {
                         }
                         let Step::Keep(outcome) = at(now, 0).step(word, Ring::NONE) else { panic!("a peek wrote") };
                         let fresh = |later| at(later, 0).rank(word, Ring::NONE).is_idle();
-                        let first = (now..).find(|later| fresh(*later)).unwrap();
+                        let first = (now..now + 3 * period).find(|later| fresh(*later)).unwrap();
                         assert_eq!(at(now, 0).decide(&outcome).reset_after_ns(), first - now);
                         let remaining = at(now, 0).decide(&outcome).remaining();
                         let largest = (0..=limit).rev().find(|c| matches!(at(now, *c).step(word, Ring::NONE), Step::Write(..)));

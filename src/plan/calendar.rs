@@ -259,9 +259,7 @@ mod tests {
                     while expected.len() < 400 && day < date(2031, 1, 1) {
                         if starts_on(unit, anchor, day) {
                             let ns = tz.to_timestamp(day.at(0, 0, 0, 0)).unwrap().as_nanosecond();
-                            if ns > 0 {
-                                expected.push(ns as u64);
-                            }
+                            expected.extend(u64::try_from(ns).ok().filter(|ns| *ns > 0));
                         }
                         day = day.tomorrow().unwrap();
                     }
@@ -286,9 +284,9 @@ mod tests {
             let calendar = Calendar::new(Unit::Hour, Some(zone), None).unwrap();
             let from = from / 60 * 60;
             let mut index = calendar.period((from - 60) * SECOND).index;
+            let at = |second: u64| tz.to_datetime(Timestamp::from_second(second.cast_signed()).unwrap());
             for second in (from..from + 2 * 366 * 86_400).step_by(60) {
-                let shows = tz.to_datetime(Timestamp::from_second(second as i64).unwrap());
-                let before = tz.to_datetime(Timestamp::from_second(second as i64 - 60).unwrap());
+                let (shows, before) = (at(second), at(second - 60));
                 let skipped = (shows.date(), shows.hour()) > (before.date(), before.hour());
                 index += u64::from(shows.minute() == 0 || skipped);
                 let period = calendar.period(second * SECOND);

@@ -325,8 +325,8 @@ impl Drop for Table {
 
 /// The least number of group bits at which `keys` keys load a table by half or less.
 fn bits_for(keys: u64) -> u32 {
-    let groups = keys.saturating_mul(2).div_ceil(SLOTS as u64).max(1);
-    (groups - 1).checked_ilog2().map_or(0, |log| log + 1).max(GROUP_BITS_MIN)
+    let groups = keys.saturating_mul(2).div_ceil(SLOTS as u64).max(1 << GROUP_BITS_MIN);
+    groups.next_power_of_two().ilog2()
 }
 
 /// A stay in the table, under one pin.

@@ -155,8 +155,8 @@ fn unsafe_stands_in_few_files_and_gives_its_reason() {
 
     let faults = |path: &str, text: &str| unsafety(&Source::new(path, text)).len();
     assert_eq!(faults("src/limiter.rs", "// SAFETY: none\nfn f() { unsafe { g() } }"), 1);
-    assert_eq!(faults("src/sync.rs", "struct A;\nunsafe impl Send for A {}\nunsafe fn f() {}\n"), 2);
-    assert_eq!(faults("src/sync.rs", "// SAFETY: A has no\n// state.\nunsafe impl Send for A {}\ntype F = unsafe fn();"), 0);
+    assert_eq!(faults("src/reclaim.rs", "struct A;\nunsafe impl Send for A {}\nunsafe fn f() {}\n"), 2);
+    assert_eq!(faults("src/reclaim.rs", "// SAFETY: A has no\n// state.\nunsafe impl Send for A {}\ntype F = unsafe fn();"), 0);
     assert_eq!(faults("src/ffi/limiter.rs", "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn azud_x() {}"), 0);
     assert_eq!(faults("src/word.rs", "#![deny(unsafe_code)] // unsafe"), 0);
 }
