@@ -8,8 +8,8 @@
 
 #[cfg(not(loom))]
 mod real {
-    use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
     use crate::sync::Ordering::{AcqRel, Acquire};
+    use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
 
     /// A witness that whatever is loaded under it stays.
     pub(crate) struct Pin(Guard);

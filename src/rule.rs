@@ -13,7 +13,7 @@ use Ordering::{AcqRel, Acquire};
 pub(crate) enum Step<O> {
     /// Nothing: a refusal or a peek. Writes nothing.
     Keep(O),
-    /// A refusal that found a word which cannot be: the word to put in its place, if it is still there.
+    /// A refusal or a peek that found a word which cannot be: what to put in its place, if it is still there.
     Mend(Word, O),
     /// The call counts once this word has replaced the one that was judged.
     Write(Word, O),

@@ -37,8 +37,11 @@ impl<'p> Call<'p> {
     fn read(&self, word: Word) -> Count {
         let stored = word.payload() >> self.plan.count_bits;
         let used = word.payload() & low(self.plan.count_bits);
-        let at =
-            |period: Period, used| Count { number: period.index, used, until_end: period.end.saturating_sub(self.moment.now).max(1) };
+        let at = |period: Period, used| Count {
+            number: period.index,
+            used,
+            until_end: period.end.saturating_sub(self.moment.now).max(1),
+        };
         if word.is_fresh() || stored < self.period.index || stored > self.plan.last {
             at(self.period, 0)
         } else if stored == self.period.index {

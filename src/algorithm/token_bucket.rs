@@ -91,10 +91,9 @@ impl<'p> Call<'p> {
     #[inline(always)]
     fn judge(&self, before: u64, broken: bool) -> Step<Outcome> {
         let plan = self.plan;
-        let refused = |reason, short| {
-            let outcome = Outcome { reason, before, owed: before, short };
-            if broken && !self.ask.peek { Step::Mend(self.owing(before), outcome) } else { Step::Keep(outcome) }
-        };
+        // Mended whoever asks, a peek too, so that what is reported comes true.
+        let keep = |outcome| if broken { Step::Mend(self.owing(before), outcome) } else { Step::Keep(outcome) };
+        let refused = |reason, short| keep(Outcome { reason, before, owed: before, short });
         if self.ask.cost > plan.limit {
             return refused(Reason::CostAboveLimit, 0);
         }
@@ -105,7 +104,7 @@ impl<'p> Call<'p> {
             return refused(reason, owed - plan.capacity);
         }
         let outcome = Outcome { reason: Reason::Allowed, before, owed, short: 0 };
-        if self.ask.charges() { Step::Write(self.owing(owed), outcome) } else { Step::Keep(outcome) }
+        if self.ask.charges() { Step::Write(self.owing(owed), outcome) } else { keep(outcome) }
     }
 
     /// Nanoseconds from the call's own time until `ticks` have run off.
@@ -194,8 +193,11 @@ mod tests {
         let plan = BucketPlan::new(1, 1_000_000_000, 5, false).unwrap();
         let now = 1_700_000_000_000_000_000;
         let lie = Word::new(PlanId::ONLY, (now + (1 << 56)) & PAYLOAD_MASK);
-        let Step::Mend(mended, outcome) = call(&plan, now, 1).step(lie, Ring::NONE) else { panic!("not mended") };
-        assert_eq!((outcome.reason, outcome.owed), (Reason::Limited, plan.capacity));
+        for (cost, reason) in [(0, Reason::Allowed), (1, Reason::Limited)] {
+            let Step::Mend(_, outcome) = call(&plan, now, cost).step(lie, Ring::NONE) else { panic!("not mended") };
+            assert_eq!((outcome.reason, outcome.owed), (reason, plan.capacity));
+        }
+        let Step::Mend(mended, _) = call(&plan, now, 1).step(lie, Ring::NONE) else { panic!("not mended") };
         assert!(matches!(call(&plan, now + 1_000_000_000, 1).step(mended, Ring::NONE), Step::Write(..)));
     }
 

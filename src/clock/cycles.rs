@@ -160,10 +160,13 @@ mod tests {
         }
 
         fn now(&self) -> u64 {
-            self.clock.at(|| self.cycles.get(), || {
-                self.asked.set(self.asked.get() + 1);
-                self.ns.get()
-            })
+            self.clock.at(
+                || self.cycles.get(),
+                || {
+                    self.asked.set(self.asked.get() + 1);
+                    self.ns.get()
+                },
+            )
         }
 
         fn warm_up(&self) {

@@ -16,7 +16,7 @@
 //!   offset is not whole hours (Asia/Kathmandu). A step by whole hours changes nothing; a step forward by
 //!   half an hour (`Australia/Lord_Howe`) makes a shorter period, one back a longer.
 
-use super::{Fault, Field, CALENDAR_MAX};
+use super::{CALENDAR_MAX, Fault, Field};
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan};

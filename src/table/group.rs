@@ -106,9 +106,10 @@ impl<'t> Group<'t> {
                 let slot = self.slot(at);
                 let tag = slot.tag();
                 if tag.is_of(hash)
-                    && let Some(outcome) = self.charge(at, slot, tag, rule) {
-                        return Some(outcome);
-                    }
+                    && let Some(outcome) = self.charge(at, slot, tag, rule)
+                {
+                    return Some(outcome);
+                }
                 if tag == Tag::EMPTY {
                     return None;
                 }
