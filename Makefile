@@ -12,6 +12,7 @@ NIGHTLY  := cargo +nightly
 # How long the deep checks may take: seconds for each fuzz target, and for each loom model.
 SECONDS  ?= 600
 FUZZ     := limit decide table
+IN_FUZZ  := --manifest-path fuzz/Cargo.toml
 
 # What `make test` runs, in this order: the quick ones first.
 TEST     := fmt-check lint doc test-rust test-default test-doc test-c vectors loom
@@ -56,10 +57,12 @@ test: deps ## all that must pass before a commit is shared: the checks below, up
 
 fmt-check: ## the source is formatted
 	cargo fmt --check
+	cargo fmt --check $(IN_FUZZ)
 
-lint: ## clippy without a warning, for the smallest build and the largest
+lint: ## clippy without a warning, for the smallest build, the largest, and the fuzz targets
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
+	cargo clippy $(IN_FUZZ) -- -D warnings
 
 doc: ## the documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
@@ -118,6 +121,7 @@ bench: ## criterion benchmarks
 
 fmt: ## format the source
 	cargo fmt
+	cargo fmt $(IN_FUZZ)
 
 header: ## write include/azud.h anew
 	AZUD_BLESS=1 cargo test --lib --all-features header
