@@ -5,38 +5,12 @@
 //! caller or another, carries on from what is there. What fails says [`Miss::Again`] and starts over;
 //! every such failure is caused by another caller's completed step.
 
-use super::grow::Generation;
-use super::memory::Zeroable;
+use super::generation::{Generation, LINES, Rare, SLOTS};
 use super::slot::{Hash, Slot, Tag, WAYS};
 use crate::rule::{Ring, Rule, Step};
-use crate::sync::{AtomicU64, Ordering, fence};
-use crate::word::{Word, bits};
+use crate::sync::{Ordering, fence};
+use crate::word::Word;
 use Ordering::{AcqRel, Acquire, SeqCst};
-
-/// Lines in a group. At 32 a group of 128 slots overflows at 60 % load once in 40 million groups;
-/// one line in tests makes every group overflow.
-pub(super) const LINES: usize = if cfg!(any(test, loom)) { 1 } else { 32 };
-/// Slots in a group.
-pub(super) const SLOTS: usize = LINES * WAYS;
-
-const _: () = assert!(LINES.is_power_of_two() && bits(LINES as u64) <= 6);
-
-/// What a group keeps beside its lines.
-#[derive(Debug)]
-pub(super) struct Rare {
-    /// Owes at least what every key owed that was evicted from the group; see `Rule::raise`.
-    pub(super) floor: AtomicU64,
-    /// 1 once every key of the group is in the next generation.
-    pub(super) moved: AtomicU64,
-}
-
-// SAFETY: atomics of a u64 and nothing else.
-unsafe impl Zeroable for Rare {
-    #[cfg(loom)]
-    fn zero() -> Rare {
-        Rare { floor: AtomicU64::new(0), moved: AtomicU64::new(0) }
-    }
-}
 
 /// Why an attempt gave no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +47,12 @@ enum Found<'t> {
 }
 
 impl<'t> Group<'t> {
+    /// The group where the key of `hash` lives.
+    #[inline(always)]
+    pub(super) fn of(generation: &'t Generation, hash: Hash) -> Group<'t> {
+        Group { generation, index: hash.group(generation.group_bits) }
+    }
+
     /// The slot at place `at` of the group.
     #[inline(always)]
     pub(super) fn slot(self, at: usize) -> Slot<'t> {
@@ -147,6 +127,17 @@ impl<'t> Group<'t> {
                 }
             }
         }
+    }
+
+    /// How many slots are not idle.
+    pub(super) fn busy<R: Rule>(self, rule: &R) -> u64 {
+        let busy = |at: &usize| {
+            let slot = self.slot(*at);
+            let (tag, word) = (slot.tag(), slot.word());
+            let live = tag != Tag::EMPTY && !tag.is_reserved() && tag.matches(word);
+            live && !rule.rank(word, self.ring::<R>(*at)).is_idle()
+        };
+        (0..SLOTS).filter(busy).count() as u64
     }
 
     #[cfg(all(test, loom))]

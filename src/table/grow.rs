@@ -1,11 +1,11 @@
-//! Generations: how a table grows, shrinks and forgets.
+//! Moving from generation to generation: how a table grows, shrinks and forgets.
 //!
-//! A generation is a fixed number of groups. When it is too small or too large, the next one is hung
-//! on it, and the callers move the keys: the group of the call's own key, before the key is used, and
-//! one group more. (The next one may itself turn out too small before that is done; then a third is
-//! hung on it, and keys pass through.) When all groups are moved the table points at the next
-//! generation and the old one is retired (`reclaim`): what was idle was not carried over, and its memory is given back when no
-//! call can see it. That is how idle keys expire.
+//! When a generation is too small or too large, the next one is hung on it, and the callers move the
+//! keys: the group of the call's own key, before the key is used, and one group more. (The next one may
+//! itself turn out too small before that is done; then a third is hung on it, and keys pass through.)
+//! When all groups are moved the table points at the next generation and the old one is retired
+//! (`reclaim`): what was idle was not carried over, and its memory is given back when no call can see
+//! it. That is how idle keys expire.
 //!
 //! Moving a group:
 //!
@@ -21,105 +21,16 @@
 //! alone what is done, and step 4 joins a word to what the key has there, which never owes less for
 //! it. A reservation that was not settled when it was frozen did not count; its caller looks again.
 
-use super::group::{Group, LINES, Rare, SLOTS};
-use super::memory::Zeroed;
-use super::slot::{Hash, Line, Tag};
-use crate::reclaim::{Link, Pin};
+use super::generation::{Generation, SLOTS};
+use super::group::Group;
+use super::slot::{Hash, Tag};
+use crate::reclaim::Pin;
 use crate::rule::{Rank, Ring, Rule, Step};
-use crate::sync::{AtomicU64, Counter, Ordering};
+use crate::sync::Ordering;
 use crate::word::Word;
 use Ordering::{AcqRel, Acquire};
 
-/// The groups of one size.
-pub(super) struct Generation {
-    pub(super) next: Link<Generation>,
-    pub(super) group_bits: u32,
-    lines: Zeroed<Line>,
-    rare: Zeroed<Rare>,
-    rings: Zeroed<AtomicU64>,
-    /// Cells of a slot's ring.
-    cells: usize,
-    /// Slots whose tag is in use.
-    pub(super) claimed: Counter,
-    /// The next group that a caller helps to move.
-    cursor: Counter,
-    /// Groups that are moved.
-    moved: AtomicU64,
-}
-
 impl Generation {
-    /// Bytes of a generation of 2^`group_bits` groups with `cells` ring cells a slot.
-    pub(super) fn bytes(group_bits: u32, cells: usize) -> u64 {
-        let group = LINES * size_of::<Line>() + size_of::<Rare>() + SLOTS * cells * size_of::<AtomicU64>();
-        (group as u64).saturating_mul(1u64.checked_shl(group_bits).unwrap_or(u64::MAX))
-    }
-
-    /// `None` when the memory is not to be had.
-    pub(super) fn new(group_bits: u32, cells: usize) -> Option<Generation> {
-        let groups = 1usize.checked_shl(group_bits)?;
-        Some(Generation {
-            next: Link::null(),
-            group_bits,
-            lines: Zeroed::new(groups * LINES)?,
-            rare: Zeroed::new(groups)?,
-            rings: Zeroed::new((groups * SLOTS).checked_mul(cells)?)?,
-            cells,
-            claimed: Counter::new(0),
-            cursor: Counter::new(0),
-            moved: AtomicU64::new(0),
-        })
-    }
-
-    pub(super) fn groups(&self) -> usize {
-        1 << self.group_bits
-    }
-
-    pub(super) fn slots(&self) -> u64 {
-        (self.groups() * SLOTS) as u64
-    }
-
-    #[inline(always)]
-    pub(super) fn group(&self, hash: Hash) -> Group<'_> {
-        self.group_at(hash.group(self.group_bits))
-    }
-
-    #[inline(always)]
-    pub(super) fn group_at(&self, index: usize) -> Group<'_> {
-        Group { generation: self, index }
-    }
-
-    #[inline(always)]
-    pub(super) fn line(&self, index: usize) -> &Line {
-        &self.lines[index]
-    }
-
-    pub(super) fn rare(&self, group: usize) -> &Rare {
-        &self.rare[group]
-    }
-
-    /// The ring of the slot with this number in the generation.
-    pub(super) fn ring(&self, slot: usize) -> Ring<'_> {
-        Ring::new(&self.rings[slot * self.cells..(slot + 1) * self.cells])
-    }
-
-    /// The line where `hash` is looked for first.
-    #[inline(always)]
-    pub(super) fn home_line(&self, hash: Hash) -> *const Line {
-        &raw const self.lines[hash.group(self.group_bits) * LINES + hash.home(LINES)]
-    }
-
-    /// How many of the slots of group `index` are not idle.
-    pub(super) fn busy<R: Rule>(&self, index: usize, rule: &R) -> u64 {
-        let group = self.group_at(index);
-        let busy = |at: &usize| {
-            let slot = group.slot(*at);
-            let (tag, word) = (slot.tag(), slot.word());
-            let live = tag != Tag::EMPTY && !tag.is_reserved() && tag.matches(word);
-            live && !rule.rank(word, group.ring::<R>(*at)).is_idle()
-        };
-        (0..SLOTS).filter(busy).count() as u64
-    }
-
     /// Whether every group was moved.
     pub(super) fn is_moved(&self) -> bool {
         // Acquire: pairs with the AcqRel in `move_group`, so that whoever leaves this generation behind,
@@ -130,7 +41,7 @@ impl Generation {
     /// Moves group `index` on: its floor to all later generations, and each key through `carry`, which
     /// inserts it after this generation.
     pub(super) fn move_group<R: Rule<Mover = R>>(&self, index: usize, rule: &R, pin: &Pin, carry: impl Fn(Hash, &Carry<'_, R>)) {
-        let group = self.group_at(index);
+        let group = Group { generation: self, index };
         // Acquire: pairs with the AcqRel below: what was moved is seen in the next generation.
         if group.rare().moved.load(Acquire) != 0 {
             return;
@@ -143,7 +54,7 @@ impl Generation {
         let mut later = self.next.get(pin);
         while let Some(next) = later {
             for child in self.children(index, next) {
-                next.group_at(child).raise_floor(|held| rule.join(held, floor));
+                Group { generation: next, index: child }.raise_floor(|held| rule.join(held, floor));
             }
             later = next.next.get(pin);
         }

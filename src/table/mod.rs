@@ -53,6 +53,7 @@
 //! Compare Purcell and Harris, *Non-blocking hashtables with open addressing* (2005), and DLHT
 //! (Katsarakis and others, 2024). Growth is in `grow.rs`.
 
+mod generation;
 mod group;
 mod grow;
 mod memory;
@@ -64,8 +65,8 @@ pub(crate) use slot::Hash;
 use crate::reclaim::{Link, Pin, pin};
 use crate::rule::Rule;
 use crate::sync::Counter;
-use group::{Event, Miss, SLOTS};
-use grow::Generation;
+use generation::{Generation, SLOTS};
+use group::{Event, Group, Miss};
 use slot::GROUP_BITS_MIN;
 
 /// The ceiling when none is given.
@@ -171,7 +172,7 @@ impl Table {
         self.finish(rule, &pin);
         let generation = self.generation(&pin);
         if self.cells == 0 && generation.next.get(&pin).is_none() {
-            let busy = (0..generation.groups()).map(|index| generation.busy(index, rule)).sum();
+            let busy = (0..generation.groups()).map(|index| Group { generation, index }.busy(rule)).sum();
             let bits = bits_for(busy).max(self.bits_min);
             if bits < generation.group_bits && self.fits(bits, &pin) {
                 self.start(generation, bits, &pin);
@@ -189,7 +190,7 @@ impl Table {
         while let Some(next) = newest.next.get(&pin) {
             newest = next;
         }
-        newest.group(hash).live_slots(hash)
+        Group::of(newest, hash).live_slots(hash)
     }
 
     fn generation<'p>(&self, pin: &'p Pin) -> &'p Generation {
@@ -227,7 +228,7 @@ impl Table {
             }
             let may_grow = !at_ceiling && self.fits(generation.group_bits + 1, pin);
             let claimed = generation.claimed.get();
-            match generation.group(hash).attempt(hash, rule, may_grow, |event| self.event(generation, event)) {
+            match Group::of(generation, hash).attempt(hash, rule, may_grow, |event| self.event(generation, event)) {
                 Ok(outcome) => {
                     if may_grow && generation.claimed.get() != claimed {
                         self.look_at_load(generation, hash, rule.mover(), pin);
@@ -279,7 +280,8 @@ impl Table {
         let sample = SAMPLE.min(generation.groups());
         let first = hash.group(generation.group_bits);
         let stride = generation.groups() / sample;
-        let busy: u64 = (0..sample).map(|i| generation.busy((first + i * stride) % generation.groups(), rule)).sum();
+        let group = |i| Group { generation, index: (first + i * stride) % generation.groups() };
+        let busy: u64 = (0..sample).map(|i| group(i).busy(rule)).sum();
         if busy * 5 >= (sample * SLOTS) as u64 * 2 {
             self.start(generation, generation.group_bits + 1, pin);
         }
@@ -340,7 +342,7 @@ impl Visit<'_> {
     #[inline(always)]
     pub(crate) fn call<R: Rule>(&self, hash: Hash, rule: &R) -> R::Outcome {
         let generation = self.table.generation(&self.pin);
-        if let Some(outcome) = generation.group(hash).hit(hash, rule) {
+        if let Some(outcome) = Group::of(generation, hash).hit(hash, rule) {
             return outcome;
         }
         self.table.call(hash, rule, &self.pin)
