@@ -1,0 +1,109 @@
+//! Any limit and any history of a few keys: every answer is the model's.
+//!
+//! A limit must be accepted exactly when the model says that it can be kept.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use azud::{Limit, Limiter};
+use azud_fuzz::input::{Choice, Cost, Number, Time, Walk};
+use azud_fuzz::model::{Call, Model, Rule, TIME_MAX};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    limit: Choice,
+    start: Number,
+    steps: Vec<Step>,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Step {
+    key: u8,
+    time: Time,
+    cost: Cost,
+    act: Act,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Act {
+    Check,
+    Peek,
+    Allow,
+    /// The key, so many times, and its neighbour.
+    Batch(u8),
+    Maintain,
+}
+
+const KEYS: u8 = 5;
+
+fuzz_target!(|input: Input| {
+    let rule = input.limit.rule();
+    let limit = match rule.text().parse::<Limit>() {
+        Ok(limit) => limit,
+        Err(error) => {
+            assert!(!rule.can_be_kept(), "{}: {error}", rule.text());
+            return;
+        }
+    };
+    assert!(rule.can_be_kept(), "{limit} is accepted");
+    if matches!(rule, Rule::Log { limit, .. } if limit > 300) {
+        // Its rings take 16 bytes a unit for each of 128 slots.
+        return;
+    }
+    let limiter = Limiter::builder(limit).max_memory(2 << 20).time_grain(0).build().expect("it fits");
+    follow(&rule, &limiter, &input);
+});
+
+fn follow(rule: &Rule, limiter: &Limiter, input: &Input) {
+    let mut model = Model::new(rule.clone());
+    let mut walk = Walk::new(input.start.get());
+    // After a rest longer than a word's memory a key may be read as used up, once: it is left alone, and
+    // another one takes its place.
+    let mut ages = [0u8; KEYS as usize];
+    for step in &input.steps {
+        let now = walk.time(step.time, rule.period());
+        if model.time(now) > TIME_MAX.into() {
+            // The clock was set back after the end of time: what is later is past the calendar's end.
+            continue;
+        }
+        let slot = step.key % KEYS;
+        let age = &mut ages[usize::from(slot)];
+        if model.rest(&[slot, *age], now) >= rule.memory() {
+            *age = age.wrapping_add(1);
+        }
+        let key: &[u8] = &[slot, *age];
+        let cost = step.cost.of(rule, model.remaining(key, now));
+        let call = Call { key, cost, now, is_peek: false };
+        match step.act {
+            Act::Check => {
+                let got = limiter.check_at(key, cost, now);
+                model.judge(call, &got);
+                walk.went(now, &got);
+            }
+            Act::Peek => {
+                let got = limiter.peek_at(key, cost, now);
+                model.judge(Call { is_peek: true, ..call }, &got);
+                walk.went(now, &got);
+            }
+            Act::Allow => model.judge_verdict(call, limiter.allow_at(key, cost, now)),
+            Act::Batch(times) => {
+                let calls: Vec<(&[u8], u64)> =
+                    (0..=times % 40).map(|i| if i % 3 == 2 { (&b"other"[..], 1) } else { (key, cost) }).collect();
+                if model.rest(b"other", now) >= rule.memory() {
+                    continue;
+                }
+                let mut all = Vec::new();
+                limiter.check_batch_at(&calls, now, &mut all);
+                assert_eq!(all.len(), calls.len());
+                for ((key, cost), got) in calls.into_iter().zip(&all) {
+                    model.judge(Call { key, cost, ..call }, got);
+                }
+            }
+            Act::Maintain => {
+                limiter.maintain_at(now);
+                model.pass(now);
+            }
+        }
+    }
+}
