@@ -1,10 +1,10 @@
 //! What a limiter counts about itself.
 
-/// A snapshot of a limiter's counters. Each is exact; together they are not one instant.
+/// A snapshot of a limiter's counters; together they are not one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Slots that hold a key, idle keys included.
+    /// Slots that hold a key, idle keys included; while a table is moving, those of the fuller of the two.
     pub keys: u64,
     /// Slots in all.
     pub capacity: u64,
