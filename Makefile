@@ -71,7 +71,7 @@ tidy: ## the rules about the source itself (src/tests/tidy.rs), which test-rust 
 	cargo test --lib --all-features tidy
 
 test-rust: ## all Rust tests, with every feature; the freshness of include/azud.h is one of them
-	cargo test --lib --bins --all-features
+	cargo test --lib --bins --test cli --all-features
 
 test-default: ## the tests of the smallest build: the same code, so a few cases of each property do
 	PROPTEST_CASES=16 cargo test --lib
