@@ -8,7 +8,8 @@ pub struct Statistics {
     pub keys: u64,
     /// Slots in all.
     pub capacity: u64,
-    /// Bytes of the table, and of the one that is being drained into it.
+    /// Bytes of the table, of one that is being drained into it, and of those that are drained and not
+    /// freed yet.
     pub memory_bytes: u64,
     /// Tables made so far: 1, and one more for each growth and shrinkage.
     pub generations: u64,

@@ -32,3 +32,30 @@ impl Counter {
         self.0.load(Relaxed)
     }
 }
+
+/// A sum that is kept under a ceiling. Relaxed: the number alone matters, it publishes nothing.
+#[derive(Debug)]
+pub(crate) struct Gauge(std::sync::atomic::AtomicU64);
+
+impl Gauge {
+    pub(crate) fn new() -> Gauge {
+        Gauge(std::sync::atomic::AtomicU64::new(0))
+    }
+
+    /// Adds `n` unless the sum would be above `max`; gives whether it did.
+    pub(crate) fn add_up_to(&self, n: u64, max: u64) -> bool {
+        // Relaxed, both: see above.
+        self.0.fetch_update(Relaxed, Relaxed, |sum| sum.checked_add(n).filter(|sum| *sum <= max)).is_ok()
+    }
+
+    /// Takes away `n` that was added.
+    pub(crate) fn take(&self, n: u64) {
+        // Relaxed: see above.
+        self.0.fetch_sub(n, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        // Relaxed: see above.
+        self.0.load(Relaxed)
+    }
+}

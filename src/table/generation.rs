@@ -4,8 +4,9 @@ use super::memory::{Zeroable, Zeroed};
 use super::slot::{Hash, Line, WAYS};
 use crate::reclaim::Link;
 use crate::rule::Ring;
-use crate::sync::{AtomicU64, Counter};
+use crate::sync::{AtomicU64, Counter, Gauge};
 use crate::word::bits;
+use std::sync::Arc;
 
 /// Lines in a group. At 32 a group of 128 slots overflows at 60 % load once in 40 million groups;
 /// one line in tests makes every group overflow.
@@ -47,6 +48,14 @@ pub(super) struct Generation {
     pub(super) cursor: Counter,
     /// Groups that are moved.
     pub(super) moved: AtomicU64,
+    /// Bytes of all generations of the table, those that are retired and not yet freed too.
+    held: Arc<Gauge>,
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        self.held.take(Generation::bytes(self.group_bits, self.cells));
+    }
 }
 
 impl Generation {
@@ -56,20 +65,28 @@ impl Generation {
         (group as u64).saturating_mul(1u64.checked_shl(group_bits).unwrap_or(u64::MAX))
     }
 
-    /// `None` when the memory is not to be had.
-    pub(super) fn new(group_bits: u32, cells: usize) -> Option<Generation> {
+    /// `None` when the memory is not to be had, or what is `held` would be above `max`.
+    pub(super) fn new(group_bits: u32, cells: usize, held: &Arc<Gauge>, max: u64) -> Option<Generation> {
         let groups = 1usize.checked_shl(group_bits)?;
-        Some(Generation {
+        if !held.add_up_to(Generation::bytes(group_bits, cells), max) {
+            return None;
+        }
+        let mut generation = Generation {
             next: Link::null(),
             group_bits,
-            lines: Zeroed::new(groups * LINES)?,
-            rare: Zeroed::new(groups)?,
-            rings: Zeroed::new((groups * SLOTS).checked_mul(cells)?)?,
+            lines: Zeroed::none(),
+            rare: Zeroed::none(),
+            rings: Zeroed::none(),
             cells,
             claimed: Counter::new(0),
             cursor: Counter::new(0),
             moved: AtomicU64::new(0),
-        })
+            held: held.clone(),
+        };
+        generation.lines = Zeroed::new(groups * LINES)?;
+        generation.rare = Zeroed::new(groups)?;
+        generation.rings = Zeroed::new((groups * SLOTS).checked_mul(cells)?)?;
+        Some(generation)
     }
 
     pub(super) fn groups(&self) -> usize {

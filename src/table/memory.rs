@@ -51,10 +51,15 @@ mod real {
     }
 
     impl<T: Zeroable> Zeroed<T> {
+        /// No values.
+        pub(in crate::table) fn none() -> Zeroed<T> {
+            Zeroed { first: NonNull::dangling(), len: 0, piece: NonNull::dangling() }
+        }
+
         /// `None` when the memory is not to be had.
         pub(in crate::table) fn new(len: usize) -> Option<Zeroed<T>> {
             if len == 0 {
-                return Some(Zeroed { first: NonNull::dangling(), len, piece: NonNull::dangling() });
+                return Some(Zeroed::none());
             }
             let layout = layout::<T>(len)?;
             // SAFETY: the layout's size is not 0, since `len` is not and a `T` has a size.
@@ -99,6 +104,10 @@ pub(super) struct Zeroed<T>(Box<[T]>);
 
 #[cfg(loom)]
 impl<T: Zeroable> Zeroed<T> {
+    pub(super) fn none() -> Zeroed<T> {
+        Zeroed(Box::new([]))
+    }
+
     pub(super) fn new(len: usize) -> Option<Zeroed<T>> {
         Some(Zeroed((0..len).map(|_| T::zero()).collect()))
     }

@@ -64,13 +64,16 @@ pub(crate) use slot::Hash;
 
 use crate::reclaim::{Link, Pin, pin};
 use crate::rule::Rule;
-use crate::sync::Counter;
+use crate::sync::{Counter, Gauge};
 use generation::{Generation, SLOTS};
 use group::{Event, Group, Miss};
 use slot::GROUP_BITS_MIN;
+use std::sync::Arc;
 
 /// The ceiling when none is given.
 pub(crate) const MAX_BYTES: u64 = 512 << 20;
+/// Pins after which garbage is freed, if no other thread is in a call.
+const EPOCHS: usize = 4;
 /// Groups that a look at the load samples.
 const SAMPLE: usize = 16;
 
@@ -93,6 +96,8 @@ pub(crate) struct Table {
     /// It does not shrink below this.
     bits_min: u32,
     max_bytes: u64,
+    /// Bytes of all generations, those that are retired and not yet freed too.
+    held: Arc<Gauge>,
     growths: Counter,
     shrinks: Counter,
     took_idle: Counter,
@@ -124,12 +129,14 @@ impl Table {
         }
         let largest = (bits_least..48).take_while(|bits| bytes(*bits) <= max_bytes).last().unwrap_or(bits_least);
         let first = if size.cells > 0 { largest } else { bits_for(size.expected_keys).min(largest) };
-        let generation = Generation::new(first, size.cells).ok_or(0u64)?;
+        let held = Arc::new(Gauge::new());
+        let generation = Generation::new(first, size.cells, &held, max_bytes).ok_or(0u64)?;
         Ok(Table {
             current: Link::new(generation),
             cells: size.cells,
             bits_min: bits_for(size.expected_keys).min(first),
             max_bytes,
+            held,
             growths: Counter::new(0),
             shrinks: Counter::new(0),
             took_idle: Counter::new(0),
@@ -147,17 +154,16 @@ impl Table {
     pub(crate) fn counts(&self) -> Counts {
         let pin = pin();
         let mut newest = self.generation(&pin);
-        let (mut keys, mut bytes) = (0, 0);
+        let mut keys = 0;
         loop {
             keys = newest.claimed.get().max(keys);
-            bytes += Generation::bytes(newest.group_bits, self.cells);
             let Some(next) = newest.next.get(&pin) else { break };
             newest = next;
         }
         Counts {
             keys,
             capacity: newest.slots(),
-            bytes,
+            bytes: self.held.get(),
             growths: self.growths.get(),
             shrinks: self.shrinks.get(),
             took_idle: self.took_idle.get(),
@@ -168,18 +174,24 @@ impl Table {
     /// Ends a move that is under way, gives back memory if most keys are idle, and frees what was
     /// retired. Looks at every slot.
     pub(crate) fn maintain<R: Rule<Mover = R>>(&self, rule: &R) {
-        let pin = pin();
-        self.finish(rule, &pin);
-        let generation = self.generation(&pin);
-        if self.cells == 0 && generation.next.get(&pin).is_none() {
+        self.shrink(rule, &pin());
+        // What is retired is freed two epochs later, each under a pin of its own.
+        for _ in 0..EPOCHS {
+            pin().collect();
+        }
+    }
+
+    fn shrink<R: Rule<Mover = R>>(&self, rule: &R, pin: &Pin) {
+        self.finish(rule, pin);
+        let generation = self.generation(pin);
+        if self.cells == 0 && generation.next.get(pin).is_none() {
             let busy = (0..generation.groups()).map(|index| Group { generation, index }.busy(rule)).sum();
             let bits = bits_for(busy).max(self.bits_min);
-            if bits < generation.group_bits && self.fits(bits, &pin) {
-                self.start(generation, bits, &pin);
-                self.finish(rule, &pin);
+            if bits < generation.group_bits && self.fits(bits) {
+                self.start(generation, bits, pin);
+                self.finish(rule, pin);
             }
         }
-        pin.collect();
     }
 
     /// How many slots of the newest generation are live for `hash`: at most one, ever.
@@ -226,7 +238,7 @@ impl Table {
                 self.move_group(generation, hash.group(generation.group_bits), rule.mover(), pin);
                 generation = next;
             }
-            let may_grow = !at_ceiling && self.fits(generation.group_bits + 1, pin);
+            let may_grow = !at_ceiling && self.fits(generation.group_bits + 1);
             let claimed = generation.claimed.get();
             match Group::of(generation, hash).attempt(hash, rule, may_grow, |event| self.event(generation, event)) {
                 Ok(outcome) => {
@@ -260,13 +272,8 @@ impl Table {
     }
 
     /// Whether a generation of 2^`bits` groups fits under the ceiling beside those that are there.
-    fn fits(&self, bits: u32, pin: &Pin) -> bool {
-        let mut bytes = Generation::bytes(bits, self.cells);
-        let mut generation = self.current.get(pin);
-        while let Some(held) = generation {
-            bytes = bytes.saturating_add(Generation::bytes(held.group_bits, self.cells));
-            generation = held.next.get(pin);
-        }
+    fn fits(&self, bits: u32) -> bool {
+        let bytes = Generation::bytes(bits, self.cells).saturating_add(self.held.get());
         self.cells == 0 && bytes <= self.max_bytes
     }
 
@@ -292,7 +299,7 @@ impl Table {
         if generation.next.get(pin).is_some() {
             return true;
         }
-        let Some(next) = Generation::new(bits, self.cells) else { return false };
+        let Some(next) = Generation::new(bits, self.cells, &self.held, self.max_bytes) else { return false };
         if generation.next.set(next, pin) {
             if bits > generation.group_bits { &self.growths } else { &self.shrinks }.add_one();
         }
@@ -342,7 +349,10 @@ impl Visit<'_> {
     #[inline(always)]
     pub(crate) fn call<R: Rule>(&self, hash: Hash, rule: &R) -> R::Outcome {
         let generation = self.table.generation(&self.pin);
-        if let Some(outcome) = Group::of(generation, hash).hit(hash, rule) {
+        // A table that moves is everybody's business, or it would never end when no key is new.
+        if generation.next.get(&self.pin).is_none()
+            && let Some(outcome) = Group::of(generation, hash).hit(hash, rule)
+        {
             return outcome;
         }
         self.table.call(hash, rule, &self.pin)

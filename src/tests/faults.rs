@@ -2,7 +2,7 @@
 //! `bindings/vectors/vectors.tsv` says whole has no second test here; `bindings/vectors/COVERAGE.md`
 //! says where each case is covered, and the last test here that it says the truth.
 
-use super::laws::{DAY, Grant, THREADS, TODAY, bounded, limiter, small, together};
+use super::laws::{DAY, Grant, THREADS, TODAY, bounded, limiter, maintain_until, small, together};
 use super::model::{Rule, SECOND};
 use super::{allocations, in_a_fork};
 use crate::{Limit, Limiter, NEVER, Reason};
@@ -291,9 +291,7 @@ fn mem_05_the_cleaner_takes_the_full_bucket_and_no_other() {
     }
     let before = limiter.statistics();
     assert!(limiter.allow_at("C", 1, TODAY - 5 * SECOND) && limiter.allow_at("A", 10, TODAY) && limiter.allow_at("B", 5, TODAY));
-    limiter.maintain_at(TODAY);
-    let after = limiter.statistics();
-    assert!(after.shrinks > before.shrinks && after.keys < before.keys, "nothing was cleaned: {before:?} {after:?}");
+    maintain_until(&limiter, TODAY, |after| after.shrinks > before.shrinks && after.keys < before.keys);
     assert_eq!(limiter.check_at("A", 1, TODAY).retry_after_ns(), SECOND);
     assert_eq!(limiter.peek_at("B", 0, TODAY).remaining(), 5);
     assert_eq!(limiter.peek_at("C", 0, TODAY).remaining(), 10);
@@ -330,6 +328,14 @@ fn mem_09_two_limits_on_one_key_leave_nothing_behind() {
     for (limiter, fresh) in limiters.iter().zip(fresh) {
         assert!(limiter.statistics().keys > fresh.keys);
         limiter.maintain_at(TODAY + 2 * HOUR);
+        // What is given back is freed when calls under way elsewhere, in other tests too, have ended.
+        for _ in 0..1_000_000 {
+            if limiter.statistics().memory_bytes == fresh.memory_bytes {
+                break;
+            }
+            limiter.maintain_at(TODAY + 2 * HOUR);
+            std::thread::yield_now();
+        }
         let after = limiter.statistics();
         assert_eq!((after.keys, after.memory_bytes), (0, fresh.memory_bytes), "{after:?}");
     }

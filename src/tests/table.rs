@@ -119,6 +119,30 @@ fn a_table_never_takes_more_than_its_ceiling() {
     }
 }
 
+#[test]
+fn tables_that_were_left_behind_are_freed() {
+    for maintain in [false, true] {
+        let table = Table::new(size(1 << 24, 0)).expect("a table");
+        for n in 0..10_000 {
+            call(&table, n, BUSY);
+        }
+        // Garbage waits for the calls of other threads that are under way, of other tests here too.
+        for _ in 0..1_000_000 {
+            if table.counts().bytes == table.counts().capacity / 4 * group() {
+                break;
+            }
+            if maintain {
+                table.maintain(&BUSY);
+            } else {
+                call(&table, 0, BUSY);
+            }
+            std::thread::yield_now();
+        }
+        let counts = table.counts();
+        assert_eq!(counts.bytes, counts.capacity / 4 * group(), "{counts:?}");
+    }
+}
+
 /// `threads` threads call `keys` keys in different orders; gives what each key was granted.
 fn storm(table: &Table, threads: u64, keys: u64, rounds: u64, rule: impl Fn(u64) -> Unit + Sync) -> Vec<u64> {
     let granted: Vec<AtomicU64> = (0..keys).map(|_| AtomicU64::new(0)).collect();
