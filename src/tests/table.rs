@@ -30,6 +30,22 @@ fn call(table: &Table, n: u64, rule: Unit) -> bool {
     table.visit().call(key(n), &rule)
 }
 
+/// Repeats `step` until the table holds `bytes`: garbage waits for the calls of other threads that are
+/// under way, of other tests here too. Gives up in the end.
+fn until(table: &Table, bytes: u64, step: impl Fn()) {
+    for _ in 0..1_000_000 {
+        step();
+        if table.counts().bytes == bytes {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn maintain_until(table: &Table, rule: Unit, bytes: u64) {
+    until(table, bytes, || table.maintain(&rule));
+}
+
 /// Runs `keys` as calls, one after the other; room for all of them: the map is right to the call.
 fn agrees_with_a_map(table: &Table, keys: &[u64]) {
     let mut map = HashMap::new();
@@ -83,7 +99,7 @@ fn idle_keys_are_forgotten_and_the_table_shrinks() {
     let full = table.counts();
     assert_eq!((full.took_idle, full.took_indebted), (0, 0));
     assert!(full.keys == 1000 && full.growths > 5 && full.bytes > 50 * smallest.bytes);
-    table.maintain(&IDLE);
+    maintain_until(&table, IDLE, smallest.bytes);
     let shrunk = table.counts();
     assert!(shrunk.shrinks > 0 && shrunk.keys == 0 && shrunk.bytes == smallest.bytes, "{shrunk:?}");
     // What is forgotten was idle: it is granted its limit again, and no more.
@@ -126,17 +142,10 @@ fn tables_that_were_left_behind_are_freed() {
         for n in 0..10_000 {
             call(&table, n, BUSY);
         }
-        // Garbage waits for the calls of other threads that are under way, of other tests here too.
-        for _ in 0..1_000_000 {
-            if table.counts().bytes == table.counts().capacity / 4 * group() {
-                break;
-            }
-            if maintain {
-                table.maintain(&BUSY);
-            } else {
-                call(&table, 0, BUSY);
-            }
-            std::thread::yield_now();
+        if maintain {
+            maintain_until(&table, BUSY, table.counts().capacity / 4 * group());
+        } else {
+            until(&table, table.counts().capacity / 4 * group(), || _ = call(&table, 0, BUSY));
         }
         let counts = table.counts();
         assert_eq!(counts.bytes, counts.capacity / 4 * group(), "{counts:?}");
