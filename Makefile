@@ -103,7 +103,8 @@ fuzz: SECONDS = 30
 fuzz: fuzz-deep ## each fuzz target for 30 s (needs the nightly toolchain)
 
 fuzz-deep: fuzz-tools ## each fuzz target for SECONDS
-	set -e; for target in $(FUZZ); do $(NIGHTLY) fuzz run $$target -- -max_total_time=$(SECONDS); done
+	set -e; for target in $(FUZZ); do found=$(abspath $(BUILD))/corpus/$$target; mkdir -p $$found; \
+	  $(NIGHTLY) fuzz run $$target $$found fuzz/corpus/$$target -- -max_total_time=$(SECONDS); done
 
 fuzz-tools:
 	@$(NIGHTLY) --version >/dev/null 2>&1 || { echo "missing: the nightly toolchain (rustup toolchain install nightly)"; exit 1; }

@@ -4,41 +4,16 @@
 
 #![no_main]
 
-use arbitrary::Arbitrary;
 use azud::{Limit, Limiter};
-use azud_fuzz::input::{Choice, Cost, Number, Time, Walk};
+use azud_fuzz::input::{Source, Walk};
 use azud_fuzz::model::{Call, Model, Rule, TIME_MAX};
 use libfuzzer_sys::fuzz_target;
 
-#[derive(Arbitrary, Debug)]
-struct Input {
-    limit: Choice,
-    start: Number,
-    steps: Vec<Step>,
-}
-
-#[derive(Arbitrary, Debug)]
-struct Step {
-    key: u8,
-    time: Time,
-    cost: Cost,
-    act: Act,
-}
-
-#[derive(Arbitrary, Debug)]
-enum Act {
-    Check,
-    Peek,
-    Allow,
-    /// The key, so many times, and its neighbour.
-    Batch(u8),
-    Maintain,
-}
-
 const KEYS: u8 = 5;
 
-fuzz_target!(|input: Input| {
-    let rule = input.limit.rule();
+fuzz_target!(|data: &[u8]| {
+    let mut source = Source(data);
+    let rule = source.rule();
     let limit = match rule.text().parse::<Limit>() {
         Ok(limit) => limit,
         Err(error) => {
@@ -52,44 +27,46 @@ fuzz_target!(|input: Input| {
         return;
     }
     let limiter = Limiter::builder(limit).max_memory(2 << 20).time_grain(0).build().expect("it fits");
-    follow(&rule, &limiter, &input);
+    follow(&rule, &limiter, source);
 });
 
-fn follow(rule: &Rule, limiter: &Limiter, input: &Input) {
+fn follow(rule: &Rule, limiter: &Limiter, mut source: Source<'_>) {
     let mut model = Model::new(rule.clone());
-    let mut walk = Walk::new(input.start.get());
+    let mut walk = Walk::new(source.start());
     // After a rest longer than a word's memory a key may be read as used up, once: it is left alone, and
     // another one takes its place.
     let mut ages = [0u8; KEYS as usize];
-    for step in &input.steps {
-        let now = walk.time(step.time, rule.period());
+    while !source.is_empty() {
+        let (slot, act) = (source.byte() % KEYS, source.byte());
+        let (time, cost) = (source.time(), source.cost());
+        let now = walk.time(time, rule.period());
         if model.time(now) > TIME_MAX.into() {
             // The clock was set back after the end of time: what is later is past the calendar's end.
             continue;
         }
-        let slot = step.key % KEYS;
         let age = &mut ages[usize::from(slot)];
         if model.rest(&[slot, *age], now) >= rule.memory() {
             *age = age.wrapping_add(1);
         }
         let key: &[u8] = &[slot, *age];
-        let cost = step.cost.of(rule, model.remaining(key, now));
+        let cost = cost.of(rule, model.remaining(key, now));
         let call = Call { key, cost, now, is_peek: false };
-        match step.act {
-            Act::Check => {
+        match act % 8 {
+            0..=2 => {
                 let got = limiter.check_at(key, cost, now);
                 model.judge(call, &got);
                 walk.went(now, &got);
             }
-            Act::Peek => {
+            3 | 4 => {
                 let got = limiter.peek_at(key, cost, now);
                 model.judge(Call { is_peek: true, ..call }, &got);
                 walk.went(now, &got);
             }
-            Act::Allow => model.judge_verdict(call, limiter.allow_at(key, cost, now)),
-            Act::Batch(times) => {
-                let calls: Vec<(&[u8], u64)> =
-                    (0..=times % 40).map(|i| if i % 3 == 2 { (&b"other"[..], 1) } else { (key, cost) }).collect();
+            5 => model.judge_verdict(call, limiter.allow_at(key, cost, now)),
+            6 => {
+                // The key many times, and another one in between.
+                let call_of = |i| if i % 3 == 2 { (&b"other"[..], 1) } else { (key, cost) };
+                let calls: Vec<(&[u8], u64)> = (0..=act / 8).map(call_of).collect();
                 if model.rest(b"other", now) >= rule.memory() {
                     continue;
                 }
@@ -100,7 +77,7 @@ fn follow(rule: &Rule, limiter: &Limiter, input: &Input) {
                     model.judge(Call { key, cost, ..call }, got);
                 }
             }
-            Act::Maintain => {
+            _ => {
                 limiter.maintain_at(now);
                 model.pass(now);
             }

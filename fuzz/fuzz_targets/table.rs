@@ -6,57 +6,10 @@
 
 #![no_main]
 
-use arbitrary::Arbitrary;
 use azud::{Decision, Limit, Limiter};
+use azud_fuzz::input::{Source, TODAY};
 use azud_fuzz::model::{Call, Kind, Model, Rule, SECOND};
 use libfuzzer_sys::fuzz_target;
-
-#[derive(Arbitrary, Debug)]
-struct Input {
-    limit: u8,
-    /// The ceiling, in smallest tables.
-    tables: u8,
-    expected: u16,
-    steps: Vec<Step>,
-}
-
-#[derive(Arbitrary, Debug)]
-enum Step {
-    /// One call of a key.
-    Call {
-        key: u8,
-        cost: u8,
-        later: Later,
-    },
-    /// As many new keys as the given 16ths of the table's slots.
-    Flood {
-        share: u8,
-        later: Later,
-    },
-    /// The keys of floods come back: so many, from this one on.
-    Return {
-        from: u16,
-        keys: u8,
-        later: Later,
-    },
-    Peek {
-        key: u8,
-        later: Later,
-    },
-    Maintain {
-        later: Later,
-    },
-}
-
-/// How much later than the call before, or how much earlier.
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Later {
-    Same,
-    /// So many 64ths of the period.
-    Part(u8),
-    Seconds(u8),
-    Earlier(u8),
-}
 
 /// Calls of one history: enough to fill the table several times, few enough to be quick.
 const CALLS_MAX: u64 = 60_000;
@@ -100,23 +53,26 @@ struct History {
     calls: u64,
 }
 
-fuzz_target!(|input: Input| {
-    let rule = rule(input.limit);
+fuzz_target!(|data: &[u8]| {
+    let mut source = Source(data);
+    let rule = rule(source.byte());
     let limit: Limit = rule.text().parse().expect("a limit");
-    let ceiling = smallest(&limit) * u64::from(input.tables % 8 + 1);
-    let builder = Limiter::builder(limit).max_memory(ceiling).expected_keys(u64::from(input.expected) % 512).time_grain(0);
+    // The ceiling, in smallest tables.
+    let ceiling = smallest(&limit) * u64::from(source.byte() % 8 + 1);
+    let expected = u64::from(source.byte()) * 2;
+    let builder = Limiter::builder(limit).max_memory(ceiling).expected_keys(expected).time_grain(0);
     let mut history = History {
         model: Model::new(rule.clone()),
         rule,
         limiter: builder.build().expect("it holds the smallest table"),
-        now: 1_796_000_000 * SECOND,
+        now: TODAY,
         ceiling,
         is_crowded: false,
         flooded: 0,
         calls: 0,
     };
-    for step in &input.steps {
-        history.step(step);
+    while !source.is_empty() {
+        history.step(&mut source);
         let statistics = history.limiter.statistics();
         assert!(statistics.memory_bytes <= ceiling && statistics.keys <= statistics.capacity, "{statistics:?}");
         if history.calls > CALLS_MAX {
@@ -126,47 +82,50 @@ fuzz_target!(|input: Input| {
 });
 
 impl History {
-    fn step(&mut self, step: &Step) {
-        match *step {
-            Step::Call { key, cost, later } => {
-                self.go(later);
-                self.call(&[key], u64::from(cost) % 8);
+    fn step(&mut self, source: &mut Source<'_>) {
+        let kind = source.byte();
+        self.go(source);
+        match kind % 8 {
+            0 | 1 => {
+                let (key, cost) = (source.byte(), source.byte() % 8);
+                self.call(&[key], cost.into());
             }
-            Step::Flood { share, later } => {
-                self.go(later);
-                let keys = self.limiter.statistics().capacity * (u64::from(share) % 16 + 1) / 16;
-                for _ in 0..keys {
+            // As many new keys as so many 16ths of the table's slots.
+            2 | 3 => {
+                let share = u64::from(source.byte()) % 16 + 1;
+                for _ in 0..self.limiter.statistics().capacity * share / 16 {
                     let key = self.flooded.to_le_bytes();
                     self.flooded += 1;
                     self.call(&key, 1);
                 }
             }
-            Step::Return { from, keys, later } => {
-                self.go(later);
+            // Keys of floods come back.
+            4 | 5 => {
+                let (from, keys) = (source.number(), source.byte());
                 for i in 0..u64::from(keys) {
-                    let key = (u64::from(from) + i) % self.flooded.max(1);
+                    let key = from.wrapping_add(i) % self.flooded.max(1);
                     self.call(&key.to_le_bytes(), 1 + i % 3);
                 }
             }
-            Step::Peek { key, later } => {
-                self.go(later);
-                let got = self.limiter.peek_at([key], 1, self.now);
-                self.judge(&[key], 1, true, &got);
+            6 => {
+                let key = [source.byte()];
+                let got = self.limiter.peek_at(key, 1, self.now);
+                self.judge(&key, 1, true, &got);
             }
-            Step::Maintain { later } => {
-                self.go(later);
+            _ => {
                 self.limiter.maintain_at(self.now);
                 self.model.pass(self.now);
             }
         }
     }
 
-    fn go(&mut self, later: Later) {
-        self.now = match later {
-            Later::Same => self.now,
-            Later::Part(n) => self.now + self.rule.period() / 64 * u64::from(n),
-            Later::Seconds(n) => self.now + u64::from(n) * SECOND,
-            Later::Earlier(n) => self.now - u64::from(n) * SECOND / 2,
+    /// How much later than the call before, or how much earlier.
+    fn go(&mut self, source: &mut Source<'_>) {
+        self.now = match source.byte() % 8 {
+            0..=3 => self.now,
+            4 | 5 => self.now + self.rule.period() / 64 * u64::from(source.byte()),
+            6 => self.now + u64::from(source.byte()) * SECOND,
+            _ => self.now - u64::from(source.byte()) * SECOND / 2,
         };
     }
 

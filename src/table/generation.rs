@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Lines in a group. At 32 a group of 128 slots overflows at 60 % load once in 40 million groups;
 /// one line in tests makes every group overflow.
-pub(super) const LINES: usize = if cfg!(any(test, loom)) { 1 } else { 32 };
+pub(super) const LINES: usize = if cfg!(any(test, loom, fuzzing)) { 1 } else { 32 };
 /// Slots in a group.
 pub(super) const SLOTS: usize = LINES * WAYS;
 

@@ -40,7 +40,7 @@ use Ordering::{AcqRel, Acquire};
 /// Slots in a line.
 pub(crate) const WAYS: usize = if cfg!(loom) { 2 } else { 4 };
 /// The group number has at least this many bits.
-pub(crate) const GROUP_BITS_MIN: u32 = if cfg!(any(test, loom)) { 0 } else { 7 };
+pub(crate) const GROUP_BITS_MIN: u32 = if cfg!(any(test, loom, fuzzing)) { 0 } else { 7 };
 
 const TAG_HASH_BITS: u32 = 57;
 const VERSION_BITS: u32 = 5;
