@@ -236,7 +236,9 @@ typedef struct azud_options {
      */
     uint32_t flags;
     /**
-     * The ceiling on the memory of the table, in bytes. At the ceiling a new key takes the slot of
+     * The ceiling on the memory of the table, in bytes; 0 is the default of 516 MiB. A slot takes 16.125
+     * bytes, and the table doubles for as long as twice the next size is under the ceiling, so that
+     * the sizes before it fit beside it while they are moved. At the ceiling a new key takes the slot of
      * the least indebted key near it, with its debt: nobody gains by being forgotten. A host that
      * computes this treats a result of 0 as an error of its own: here 0 is the default.
      */
@@ -247,7 +249,7 @@ typedef struct azud_options {
     uint64_t expected_keys;
     /**
      * How far one thread's clock may run ahead of what the other threads know, in nanoseconds; 0 is
-     * the default of 1000000 (1 ms). A call is judged at the latest time known, so a smaller grain
+     * the default of 1000000 (1 ms), 1000000000 (1 s) is the most. A call is judged at the latest time known, so a smaller grain
      * orders the threads more finely and writes a shared word more often. AZUD_TIME_GRAIN_EXACT: no
      * slack at all, every later time is known to all at once.
      */
@@ -259,7 +261,8 @@ typedef struct azud_options {
 } azud_options;
 
 /**
- * What a limiter counts about itself. Each number is exact; together they are not one instant.
+ * What a limiter counts about itself. Every event is counted once; together the numbers are not one
+ * instant.
  * Start from AZUD_STATS_INIT.
  */
 typedef struct azud_stats {
@@ -272,15 +275,16 @@ typedef struct azud_stats {
      */
     uint32_t reserved_head;
     /**
-     * Slots that hold a key, idle keys included.
+     * Slots that hold a key, idle keys included; while a table is moving, those of the fuller of the two.
      */
     uint64_t keys;
     /**
-     * Slots in all.
+     * Slots in all; while a table is moving, those of the larger of the two.
      */
     uint64_t capacity;
     /**
-     * Bytes of the table, and of the one that is being drained into it.
+     * Bytes of the table, of one that is being drained into it, and of those that are drained and not
+     * freed yet.
      */
     uint64_t memory_bytes;
     /**

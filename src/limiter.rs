@@ -12,7 +12,7 @@ use crate::decision::Decision;
 use crate::guard::{Moment, TimeGuard};
 use crate::hash::KeyHash;
 use crate::limit::{Algorithm, Limit};
-use crate::plan::{Plan, STALE, TIME_MAX};
+use crate::plan::{Plan, STALE, TIME_END, TIME_MAX};
 use crate::statistics::Statistics;
 use crate::table::{Hash, Size, Table};
 use std::fmt;
@@ -21,6 +21,7 @@ use std::sync::Arc;
 /// Calls of a batch that are under way together: their lines are asked for before the first is judged.
 const BATCH: usize = 16;
 const DEFAULT_TIME_GRAIN: u64 = 1_000_000;
+const TIME_GRAIN_MAX: u64 = 1_000_000_000;
 
 /// One limit over any number of keys, shared by any number of threads.
 ///
@@ -78,7 +79,7 @@ impl Limiter {
     /// Cost 0 is always allowed and charges nothing. An empty key is a key like any other.
     #[must_use]
     pub fn allow(&self, key: impl AsRef<[u8]>, cost: u64) -> bool {
-        self.allow_at(key, cost, self.now())
+        self.run(key.as_ref(), Ask { cost, peek: false }, || self.now(), AllowOnly)
     }
 
     /// [`allow`](Self::allow) at `now_ns`.
@@ -89,39 +90,40 @@ impl Limiter {
     /// clock was set back, and time goes on from the latest. Times above 2^62 are taken as 2^62.
     #[must_use]
     pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> bool {
-        self.run(key.as_ref(), Ask { cost, peek: false }, now_ns, AllowOnly)
+        self.run(key.as_ref(), Ask { cost, peek: false }, || now_ns, AllowOnly)
     }
 
     /// Charges `cost` units to `key` if the limit allows it.
     pub fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision {
-        self.check_at(key, cost, self.now())
+        self.run(key.as_ref(), Ask { cost, peek: false }, || self.now(), Decide)
     }
 
     /// [`check`](Self::check) at `now_ns`; see [`allow_at`](Self::allow_at) for what may be given.
     pub fn check_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> Decision {
-        self.run(key.as_ref(), Ask { cost, peek: false }, now_ns, Decide)
+        self.run(key.as_ref(), Ask { cost, peek: false }, || now_ns, Decide)
     }
 
     /// What [`check`](Self::check) would answer now, charging nothing.
     pub fn peek(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision {
-        self.peek_at(key, cost, self.now())
+        self.run(key.as_ref(), Ask { cost, peek: true }, || self.now(), Decide)
     }
 
     /// [`peek`](Self::peek) at `now_ns`.
     pub fn peek_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> Decision {
-        self.run(key.as_ref(), Ask { cost, peek: true }, now_ns, Decide)
+        self.run(key.as_ref(), Ask { cost, peek: true }, || now_ns, Decide)
     }
 
     /// Checks many calls (key, cost) in order, as single calls would, with one reading of the clock and
     /// with the table's lines asked for ahead. `out` is cleared and gets one decision for each call.
     pub fn check_batch<K: AsRef<[u8]>>(&self, calls: &[(K, u64)], out: &mut Vec<Decision>) {
-        self.check_batch_at(calls, self.now(), out);
+        out.clear();
+        self.batch(calls.iter().map(borrowed), || self.now(), |decision| out.push(decision));
     }
 
     /// [`check_batch`](Self::check_batch) at `now_ns`.
     pub fn check_batch_at<K: AsRef<[u8]>>(&self, calls: &[(K, u64)], now_ns: u64, out: &mut Vec<Decision>) {
         out.clear();
-        self.check_batch_each(calls.iter().map(|(key, cost)| (key.as_ref(), *cost)), now_ns, |decision| out.push(decision));
+        self.check_batch_each(calls.iter().map(borrowed), now_ns, |decision| out.push(decision));
     }
 
     /// The batch without a vector: `sink` gets one decision for each call, in order.
@@ -129,10 +131,14 @@ impl Limiter {
         &self,
         calls: impl IntoIterator<Item = (&'k [u8], u64)>,
         now_ns: u64,
-        mut sink: impl FnMut(Decision),
+        sink: impl FnMut(Decision),
     ) {
-        let moment = self.guard.moment(now_ns);
-        let mut calls = calls.into_iter().map(|(key, cost)| (self.hash_of(key), Ask { cost, peek: false }));
+        self.batch(calls.into_iter(), || now_ns, sink);
+    }
+
+    fn batch<'k>(&self, calls: impl Iterator<Item = (&'k [u8], u64)>, clock: impl Fn() -> u64, mut sink: impl FnMut(Decision)) {
+        let moment = self.guard.moment(clock);
+        let mut calls = calls.map(|(key, cost)| (self.hash_of(key), Ask { cost, peek: false }));
         loop {
             let mut chunk = [None; BATCH];
             let visit = self.table.visit();
@@ -167,12 +173,16 @@ impl Limiter {
     /// Gives back the memory of idle keys when most are idle. Calls do this as they come by; this is
     /// for a process without traffic, or with a moment to spare: it looks at every slot.
     pub fn maintain(&self) {
-        self.maintain_at(self.now());
+        self.maintain_by(|| self.now());
     }
 
     /// [`maintain`](Self::maintain) at `now_ns`.
     pub fn maintain_at(&self, now_ns: u64) {
-        let moment = self.guard.moment(now_ns);
+        self.maintain_by(|| now_ns);
+    }
+
+    fn maintain_by(&self, clock: impl Fn() -> u64) {
+        let moment = self.guard.moment(clock).published();
         let ask = Ask { cost: 0, peek: true };
         match &*self.plan {
             Plan::Bucket(plan) => self.table.maintain(&token_bucket::Call::new(plan, moment, ask)),
@@ -190,28 +200,33 @@ impl Limiter {
     }
 
     #[inline(always)]
-    fn run<V: View>(&self, key: &[u8], ask: Ask, now_ns: u64, view: V) -> V::Answer {
-        self.answer(self.hash_of(key), ask, self.guard.moment(now_ns), view)
+    fn run<V: View>(&self, key: &[u8], ask: Ask, clock: impl Fn() -> u64, view: V) -> V::Answer {
+        self.answer(self.hash_of(key), ask, self.guard.moment(clock), view)
     }
 
     /// One call: the plan's algorithm, the table, the answer.
     #[inline(always)]
-    fn answer<V: View>(&self, hash: Hash, ask: Ask, moment: Moment, view: V) -> V::Answer {
+    fn answer<V: View>(&self, hash: Hash, ask: Ask, moment: Moment<'_>, view: V) -> V::Answer {
         match &*self.plan {
-            Plan::Bucket(plan) => self.through(hash, &leaky_bucket::Call::new(plan, moment, ask), view),
-            Plan::FixedWindow(plan) => self.through(hash, &fixed_window::Call::new(plan, moment, ask), view),
-            Plan::SlidingWindow(plan) => self.through(hash, &sliding_window::Call::new(plan, moment, ask), view),
-            Plan::SlidingLog(plan) => self.through(hash, &sliding_log::Call::new(plan, moment, ask), view),
+            Plan::Bucket(plan) => self.through(hash, leaky_bucket::Call::new(plan, moment, ask), view),
+            Plan::FixedWindow(plan) => self.through(hash, fixed_window::Call::new(plan, moment, ask), view),
+            Plan::SlidingWindow(plan) => self.through(hash, sliding_window::Call::new(plan, moment, ask), view),
+            Plan::SlidingLog(plan) => self.through(hash, sliding_log::Call::new(plan, moment, ask), view),
             #[cfg(feature = "quota")]
-            Plan::Quota(plan) => self.through(hash, &crate::algorithm::quota::Call::new(plan, moment, ask), view),
+            Plan::Quota(plan) => self.through(hash, crate::algorithm::quota::Call::new(plan, moment, ask), view),
         }
     }
 
     #[inline(always)]
-    fn through<A: Answer, V: View>(&self, hash: Hash, call: &A, view: V) -> V::Answer {
+    fn through<A: Answer, V: View>(&self, hash: Hash, call: A, view: V) -> V::Answer {
         let outcome = self.table.visit().call(hash, call);
-        view.of(call, &outcome)
+        view.of(&call, &outcome)
     }
+}
+
+/// A call of a batch, borrowed.
+fn borrowed<K: AsRef<[u8]>>((key, cost): &(K, u64)) -> (&[u8], u64) {
+    (key.as_ref(), *cost)
 }
 
 impl fmt::Debug for Limiter {
@@ -259,9 +274,10 @@ pub struct LimiterBuilder {
 }
 
 impl LimiterBuilder {
-    /// The ceiling on the table's memory, in bytes: 512 MiB unless set. While a table grows, the old
-    /// one and the new one are under it together. At the ceiling, a new key in a full group takes the
-    /// slot of the least indebted key, and its debt.
+    /// The ceiling on the table's memory, in bytes: 516 MiB unless set, for a table of 16.7 million slots.
+    /// A slot takes 16.125 bytes. The table doubles for as long as twice the next size is under the
+    /// ceiling, so that the sizes before it fit beside it while they are moved or looked at. At the
+    /// ceiling, a new key in a full group takes the slot of the least indebted key, and its debt.
     ///
     /// A sliding log takes 16 bytes a unit and slot, and has its full size from the start (the system
     /// gives the pages as they are used); unless set, it has room for a group of 128 keys at least.
@@ -277,8 +293,9 @@ impl LimiterBuilder {
         self
     }
 
-    /// How far time must move, in ns, before a thread publishes it to the others: 1 ms unless set. 0
-    /// makes the rule of late calls exact to the nanosecond, and threads share one more written line.
+    /// How far time must move, in ns, before a thread publishes it to the others: 1 ms unless set, at
+    /// most 1 s. 0 makes the rule of late calls exact to the nanosecond, and threads share one more
+    /// written line.
     pub fn time_grain(mut self, ns: u64) -> LimiterBuilder {
         self.time_grain = ns;
         self
@@ -287,22 +304,31 @@ impl LimiterBuilder {
     /// The limiter.
     ///
     /// # Errors
-    /// When the ceiling does not hold the smallest table, or the memory is not to be had.
+    /// When the ceiling does not hold the smallest table, the grain is above 1 s, or the memory is not
+    /// to be had.
     pub fn build(self) -> Result<Limiter, BuildError> {
+        if self.time_grain > TIME_GRAIN_MAX {
+            return Err(BuildError(Fault::TimeGrain(self.time_grain)));
+        }
         let plan = self.limit.plan().clone();
         let cells = match &*plan {
             Plan::SlidingLog(plan) => 2 << plan.ring_bits,
             _ => 0,
         };
         let size = Size { max_bytes: self.max_memory, expected_keys: self.expected_keys, cells };
-        let table = Table::new(size).map_err(|least| BuildError { max_memory: self.max_memory, least })?;
+        let table = Table::new(size).map_err(|least| {
+            BuildError(match self.max_memory {
+                Some(max) if max < least => Fault::MaxMemory { max, least },
+                _ => Fault::NoMemory,
+            })
+        })?;
         let clock = if self.limit.algorithm() == Algorithm::Quota { Clock::Wall } else { Clock::monotonic() };
         Ok(Limiter {
             plan,
             hash: KeyHash::random(),
             clock,
             table,
-            guard: TimeGuard::new(self.time_grain, STALE, TIME_MAX),
+            guard: TimeGuard::new(self.time_grain, STALE, TIME_MAX, TIME_END),
             limit: self.limit,
         })
     }
@@ -310,19 +336,30 @@ impl LimiterBuilder {
 
 /// Why a limiter cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildError {
-    max_memory: Option<u64>,
-    /// Bytes of the smallest table; 0 when the system did not give the memory.
-    least: u64,
+pub struct BuildError(Fault);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fault {
+    /// `least`: bytes of the smallest table.
+    MaxMemory {
+        max: u64,
+        least: u64,
+    },
+    TimeGrain(u64),
+    /// The system does not give it.
+    NoMemory,
 }
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.max_memory, self.least) {
-            (Some(max), least) if max < least => {
+        match self.0 {
+            Fault::MaxMemory { max, least } => {
                 write!(f, "max_memory is {max} bytes, the smallest table of this limit takes {least}; expected at least that")
             }
-            _ => f.write_str("the system does not give the memory for the table; expected a smaller expected_keys or max_memory"),
+            Fault::TimeGrain(ns) => write!(f, "time_grain is {ns} ns; expected 0 to {TIME_GRAIN_MAX} ns (1 s)"),
+            Fault::NoMemory => {
+                f.write_str("the system does not give the memory for the table; expected a smaller expected_keys or max_memory")
+            }
         }
     }
 }

@@ -21,10 +21,9 @@ pub(crate) const AHEAD: u64 = 1 << (PAYLOAD_BITS - 1);
 pub(crate) const STALE: u64 = 60_000_000_000;
 /// Times above are taken as this (the year 2116).
 pub(crate) const TIME_MAX: u64 = 1 << 62;
-/// Where calendars end: once a clock has shown [`TIME_MAX`] and was set right, time goes on from there.
-/// 18 years are left for that.
-#[cfg(feature = "quota")]
-const CALENDAR_MAX: u64 = TIME_MAX + (1 << 59);
+/// Where time ends: once a clock has shown [`TIME_MAX`] and was set right, time goes on from there. 18
+/// years are left for that.
+pub(crate) const TIME_END: u64 = TIME_MAX + (1 << 59);
 /// A window's number must not repeat within this time; ns (5 years).
 const CYCLE: u128 = 5 * 365 * 86_400_000_000_000;
 /// The largest limit of a sliding log: its ring takes 16 bytes a unit.
@@ -182,6 +181,12 @@ impl WindowPlan {
         let number_bits = PAYLOAD_BITS - counts * count_bits;
         let ahead = STALE.div_ceil(period) + 1;
         Ok(WindowPlan { limit, period, count_bits, number_bits, ahead: ahead.min(low(number_bits) / 2), strict })
+    }
+
+    /// Whether no sound word's window is `ahead` of now's by so many; from half of all numbers on, it is behind.
+    #[inline(always)]
+    pub(crate) fn cannot_be(&self, ahead: u64) -> bool {
+        ahead > self.ahead && ahead <= low(self.number_bits) / 2
     }
 }
 

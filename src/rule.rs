@@ -1,8 +1,9 @@
 //! The seam between algorithms and table: what a table must know of the words that it holds.
 //!
-//! The table moves words about; it does not know what they mean. One call of one algorithm is a
-//! [`Rule`]: it judges words ([`step`](Rule::step)), orders them ([`rank`](Rule::rank)), and says
-//! what a newcomer owes. All of it is pure; the sliding log also reads cells of its slot's [`Ring`].
+//! The table moves words about; it does not know what they mean. A [`Keeper`] orders words: by it they
+//! are kept, moved and forgotten. One call of one algorithm is a [`Rule`]: it judges words
+//! ([`step`](Rule::step)), and says what a newcomer owes. All of it is pure; the sliding log also reads
+//! cells of its slot's [`Ring`].
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::word::Word;
@@ -13,10 +14,21 @@ use Ordering::{AcqRel, Acquire};
 pub(crate) enum Step<O> {
     /// Nothing: a refusal or a peek. Writes nothing.
     Keep(O),
-    /// A refusal or a peek that found a word which cannot be: what to put in its place, if it is still there.
-    Mend(Word, O),
     /// The call counts once this word has replaced the one that was judged.
     Write(Word, O),
+    /// The same, where the word that was judged cannot be, unless the call's time is not of this hour:
+    /// whoever has not looked at the time since it read the word does that first.
+    Mend(Word, O),
+}
+
+impl<O> Step<O> {
+    /// The step of a word that cannot be; `as_is` replaces it where the step would keep it.
+    pub(crate) fn mending(self, as_is: impl FnOnce() -> Word) -> Step<O> {
+        match self {
+            Step::Keep(outcome) => Step::Mend(as_is(), outcome),
+            Step::Write(word, outcome) | Step::Mend(word, outcome) => Step::Mend(word, outcome),
+        }
+    }
 }
 
 /// How far a word is from fresh: nanoseconds first, then units. Zero time is idle.
@@ -34,22 +46,49 @@ impl Rank {
     }
 }
 
-/// One call of one algorithm.
+/// What judges words as of a time.
+///
+/// A call may be held up for long between reading the clock and reading a word. So off the hit path a
+/// table reads first, asks for the judge again then, and nothing is judged by what is older than it.
+pub(crate) trait Timed: Copy {
+    /// The same as of now.
+    fn again(&self) -> Self;
+}
+
+/// What words are kept, moved and forgotten by: as of a time that no call which comes after is judged
+/// before, so that what is idle to it is idle to all of them.
 ///
 /// "Owes at least" orders words; a table never lets what is recorded for a key owe less than what the
 /// key was granted. The **floor** of a group is a word that owes at least what every key owed that was
 /// evicted from the group; what it means is the algorithm's own.
-pub(crate) trait Rule {
-    type Outcome;
-
-    /// The rule that keys are moved by when this call meets a table that grows: itself, unless it is
-    /// such a move.
-    type Mover: Rule<Mover = Self::Mover>;
-
-    fn mover(&self) -> &Self::Mover;
-
+pub(crate) trait Keeper: Timed {
     /// Whether words need their slot's ring. Then a `Keep` is confirmed by a second load of the word.
     const RING: bool = false;
+
+    /// How far `word` is from fresh.
+    fn rank(&self, word: Word, ring: Ring<'_>) -> Rank;
+
+    /// A word that owes at least what `a` and `b` owe; `a` itself if that does.
+    fn join(&self, a: Word, b: Word) -> Word;
+
+    /// The floor after the key of `word` was evicted.
+    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
+        self.join(floor, word)
+    }
+
+    /// What an evicted key leaves in its slot.
+    fn left_behind(&self, word: Word) -> Word {
+        word
+    }
+}
+
+/// One call of one algorithm.
+pub(crate) trait Rule: Timed {
+    type Outcome;
+    type Keeper: Keeper;
+
+    /// The keeper as of now.
+    fn keeper(&self) -> Self::Keeper;
 
     /// Judges the call against the key's own word.
     fn step(&self, word: Word, ring: Ring<'_>) -> Step<Self::Outcome>;
@@ -61,20 +100,6 @@ pub(crate) trait Rule {
     /// Judges the call of a key that would take the slot of a living key.
     fn heir(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<Self::Outcome> {
         self.newcomer(word, floor, ring)
-    }
-
-    /// How far `word` is from fresh.
-    fn rank(&self, word: Word, ring: Ring<'_>) -> Rank;
-
-    /// The floor after the key of `word` was evicted.
-    fn raise(&self, floor: Word, word: Word, ring: Ring<'_>) -> Word;
-
-    /// A word that owes at least what `a` and `b` owe; `a` itself if that does.
-    fn join(&self, a: Word, b: Word) -> Word;
-
-    /// What an evicted key leaves in its slot.
-    fn left_behind(&self, word: Word) -> Word {
-        word
     }
 
     /// Runs before every attempt to replace `old` by `new`; what it does must do no harm if the

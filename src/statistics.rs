@@ -6,7 +6,7 @@
 pub struct Statistics {
     /// Slots that hold a key, idle keys included; while a table is moving, those of the fuller of the two.
     pub keys: u64,
-    /// Slots in all.
+    /// Slots in all; while a table is moving, those of the larger of the two.
     pub capacity: u64,
     /// Bytes of the table, of one that is being drained into it, and of those that are drained and not
     /// freed yet.

@@ -9,7 +9,7 @@ pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// A counter that no protocol decides by: relaxed, away from the lines that decisions read, and the
 /// standard library's in loom's models too, where it would only add to the interleavings.
@@ -28,12 +28,17 @@ impl Counter {
     }
 
     /// Relaxed, as [`add_one`](Self::add_one).
+    pub(crate) fn set(&self, n: u64) {
+        self.0.store(n, Relaxed);
+    }
+
+    /// Relaxed, as [`add_one`](Self::add_one).
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// A sum that is kept under a ceiling. Relaxed: the number alone matters, it publishes nothing.
+/// A sum of what is held. The standard library's under loom too, as a [`Counter`].
 #[derive(Debug)]
 pub(crate) struct Gauge(std::sync::atomic::AtomicU64);
 
@@ -42,20 +47,19 @@ impl Gauge {
         Gauge(std::sync::atomic::AtomicU64::new(0))
     }
 
-    /// Adds `n` unless the sum would be above `max`; gives whether it did.
-    pub(crate) fn add_up_to(&self, n: u64, max: u64) -> bool {
-        // Relaxed, both: see above.
-        self.0.fetch_update(Relaxed, Relaxed, |sum| sum.checked_add(n).filter(|sum| *sum <= max)).is_ok()
+    pub(crate) fn add(&self, n: u64) {
+        // Release: pairs with the Acquire of `get`: whoever sees the sum sees what was added to it.
+        self.0.fetch_add(n, Release);
     }
 
     /// Takes away `n` that was added.
     pub(crate) fn take(&self, n: u64) {
-        // Relaxed: see above.
-        self.0.fetch_sub(n, Relaxed);
+        // Release: as `add`; it continues what was released before.
+        self.0.fetch_sub(n, Release);
     }
 
     pub(crate) fn get(&self) -> u64 {
-        // Relaxed: see above.
-        self.0.load(Relaxed)
+        // Acquire: pairs with the Release of `add`.
+        self.0.load(Acquire)
     }
 }

@@ -11,7 +11,8 @@
 //! |---|---|
 //! | the same | has used the count |
 //! | ahead, within 60 s | the call is late: judged at the start of the stored window |
-//! | any other | has used nothing |
+//! | further ahead, up to half of all numbers | cannot be; see `Step::Mend`. Has used nothing, and is mended |
+//! | behind | has used nothing |
 //!
 //! In any W ns up to twice the limit can pass, half of it on each side of an edge. The number is kept
 //! modulo at least 5 years of windows; a key that comes back after exactly that long finds its count.
@@ -20,7 +21,7 @@ use super::{Answer, Ask, reason, retry, wait};
 use crate::decision::{Decision, Reason};
 use crate::guard::Moment;
 use crate::plan::WindowPlan;
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Keeper, Rank, Ring, Rule, Step, Timed};
 use crate::word::{PlanId, Word, low};
 
 /// What is counted in a window, a period, or any other span that ends all at once.
@@ -38,18 +39,20 @@ pub(crate) struct Count {
 pub(crate) struct Outcome {
     reason: Reason,
     after: Count,
+    /// By how much the call was judged later than at its own time.
+    lead: u64,
 }
 
 impl Count {
     /// Judges `ask` against `limit`; `word` makes the word of a count.
     #[inline(always)]
-    pub(crate) fn judge(self, limit: u64, ask: Ask, word: impl FnOnce(Count) -> Word) -> Step<Outcome> {
+    pub(crate) fn judge(self, limit: u64, ask: Ask, lead: u64, word: impl FnOnce(Count) -> Word) -> Step<Outcome> {
         let allowed = ask.cost == 0 || ask.cost <= limit.saturating_sub(self.used);
         if !allowed {
-            return Step::Keep(Outcome { reason: reason(false, ask.cost, limit), after: self });
+            return Step::Keep(Outcome { reason: reason(false, ask.cost, limit), after: self, lead });
         }
         let after = Count { used: self.used + ask.cost, ..self };
-        let outcome = Outcome { reason: Reason::Allowed, after };
+        let outcome = Outcome { reason: Reason::Allowed, after, lead };
         if ask.charges() { Step::Write(word(after), outcome) } else { Step::Keep(outcome) }
     }
 
@@ -65,9 +68,9 @@ impl Count {
 
 impl Outcome {
     #[inline(always)]
-    pub(crate) fn decide(&self, limit: u64, lead: u64) -> Decision {
+    pub(crate) fn decide(&self, limit: u64) -> Decision {
         let Count { used, until_end, .. } = self.after;
-        let end = || wait(u128::from(until_end), lead);
+        let end = || wait(u128::from(until_end), self.lead);
         Decision {
             reason: self.reason,
             limit,
@@ -87,30 +90,39 @@ impl Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'p> {
     plan: &'p WindowPlan,
+    moment: Moment<'p>,
     number: u64,
     elapsed: u64,
-    lead: u64,
     ask: Ask,
 }
 
 impl<'p> Call<'p> {
     #[inline(always)]
-    pub(crate) fn new(plan: &'p WindowPlan, moment: Moment, ask: Ask) -> Call<'p> {
+    pub(crate) fn new(plan: &'p WindowPlan, moment: Moment<'p>, ask: Ask) -> Call<'p> {
         let number = (moment.now / plan.period) & low(plan.number_bits);
-        Call { plan, number, elapsed: moment.now % plan.period, lead: moment.lead, ask }
+        Call { plan, moment, number, elapsed: moment.now % plan.period, ask }
+    }
+
+    /// How many windows that of `word` is ahead of now's, modulo all of them.
+    #[inline(always)]
+    fn ahead(&self, word: Word) -> u64 {
+        (word.payload() >> self.plan.count_bits).wrapping_sub(self.number) & low(self.plan.number_bits)
     }
 
     #[inline(always)]
     fn read(&self, word: Word) -> Count {
         let plan = self.plan;
-        let stored = word.payload() >> plan.count_bits;
-        let ahead = stored.wrapping_sub(self.number) & low(plan.number_bits);
+        let ahead = self.ahead(word);
         if word.is_fresh() || ahead > plan.ahead {
             return Count { number: self.number, used: 0, until_end: plan.period - self.elapsed };
         }
         // ahead * period is at most 60 s and two periods, each below 2^63.
         let until_end = (u128::from(ahead) + 1) * u128::from(plan.period) - u128::from(self.elapsed);
-        Count { number: stored, used: word.payload() & low(plan.count_bits), until_end: crate::ticks::saturate(until_end) }
+        Count {
+            number: word.payload() >> plan.count_bits,
+            used: word.payload() & low(plan.count_bits),
+            until_end: crate::ticks::saturate(until_end),
+        }
     }
 
     fn word(&self, count: Count) -> Word {
@@ -118,33 +130,41 @@ impl<'p> Call<'p> {
     }
 }
 
-impl Rule for Call<'_> {
-    type Outcome = Outcome;
-    type Mover = Self;
-
-    fn mover(&self) -> &Self {
-        self
+impl Timed for Call<'_> {
+    fn again(&self) -> Self {
+        Call::new(self.plan, self.moment.again(), self.ask)
     }
+}
 
-    #[inline(always)]
-    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
-        self.read(word).judge(self.plan.limit, self.ask, |count| self.word(count))
-    }
-
-    fn newcomer(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<Outcome> {
-        self.step(self.join(word, floor), ring)
-    }
-
+impl Keeper for Call<'_> {
     fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
         self.read(word).rank()
     }
 
-    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
-        self.join(floor, word)
-    }
-
     fn join(&self, a: Word, b: Word) -> Word {
         if self.read(b).owes_more(self.read(a)) { b } else { a }
+    }
+}
+
+impl Rule for Call<'_> {
+    type Outcome = Outcome;
+    type Keeper = Self;
+
+    fn keeper(&self) -> Self {
+        Call::new(self.plan, self.moment.published(), self.ask)
+    }
+
+    #[inline(always)]
+    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
+        let count = self.read(word);
+        let step = count.judge(self.plan.limit, self.ask, self.moment.lead, |count| self.word(count));
+        let cannot_be = !word.is_fresh() && self.plan.cannot_be(self.ahead(word));
+        if cannot_be { step.mending(|| self.word(count)) } else { step }
+    }
+
+    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<Outcome> {
+        let owed = self.join(word, floor);
+        self.read(owed).judge(self.plan.limit, self.ask, self.moment.lead, |count| self.word(count))
     }
 }
 
@@ -154,6 +174,6 @@ impl Answer for Call<'_> {
     }
 
     fn decide(&self, outcome: &Outcome) -> Decision {
-        outcome.decide(self.plan.limit, self.lead)
+        outcome.decide(self.plan.limit)
     }
 }

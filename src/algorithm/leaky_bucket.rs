@@ -29,7 +29,7 @@ mod tests {
             let plan = BucketPlan::new(count, period, 1000, true).unwrap();
             let mut word = Word::FRESH;
             for k in 0..1000u128 {
-                let call = Call::new(&plan, Moment { now: 0, lead: 0 }, Ask { cost: 1, peek: false });
+                let call = Call::new(&plan, Moment::at(0), Ask { cost: 1, peek: false });
                 let Step::Write(next, outcome) = call.step(word, Ring::NONE) else { panic!("refused") };
                 let exact = (k * u128::from(period)).div_ceil(u128::from(count)) as u64;
                 assert_eq!(call.decide(&outcome).delay_ns(), exact, "{count}/{period} {k}");

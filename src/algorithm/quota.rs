@@ -16,21 +16,21 @@ use super::{Answer, Ask};
 use crate::decision::Decision;
 use crate::guard::Moment;
 use crate::plan::{Period, QuotaPlan};
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Keeper, Rank, Ring, Rule, Step, Timed};
 use crate::word::{PlanId, Word, low};
 
 /// One call of a quota.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'p> {
     plan: &'p QuotaPlan,
-    moment: Moment,
+    moment: Moment<'p>,
     period: Period,
     ask: Ask,
 }
 
 impl<'p> Call<'p> {
     #[inline]
-    pub(crate) fn new(plan: &'p QuotaPlan, moment: Moment, ask: Ask) -> Call<'p> {
+    pub(crate) fn new(plan: &'p QuotaPlan, moment: Moment<'p>, ask: Ask) -> Call<'p> {
         Call { plan, moment, period: plan.calendar.period(moment.now), ask }
     }
 
@@ -56,33 +56,37 @@ impl<'p> Call<'p> {
     }
 }
 
-impl Rule for Call<'_> {
-    type Outcome = Outcome;
-    type Mover = Self;
-
-    fn mover(&self) -> &Self {
-        self
+impl Timed for Call<'_> {
+    fn again(&self) -> Self {
+        Call::new(self.plan, self.moment.again(), self.ask)
     }
+}
 
-    #[inline]
-    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
-        self.read(word).judge(self.plan.limit, self.ask, |count| self.word(count))
-    }
-
-    fn newcomer(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<Outcome> {
-        self.step(self.join(word, floor), ring)
-    }
-
+impl Keeper for Call<'_> {
     fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
         self.read(word).rank()
     }
 
-    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
-        self.join(floor, word)
-    }
-
     fn join(&self, a: Word, b: Word) -> Word {
         if self.read(b).owes_more(self.read(a)) { b } else { a }
+    }
+}
+
+impl Rule for Call<'_> {
+    type Outcome = Outcome;
+    type Keeper = Self;
+
+    fn keeper(&self) -> Self {
+        Call::new(self.plan, self.moment.published(), self.ask)
+    }
+
+    #[inline]
+    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
+        self.read(word).judge(self.plan.limit, self.ask, self.moment.lead, |count| self.word(count))
+    }
+
+    fn newcomer(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<Outcome> {
+        self.step(self.join(word, floor), ring)
     }
 }
 
@@ -92,6 +96,6 @@ impl Answer for Call<'_> {
     }
 
     fn decide(&self, outcome: &Outcome) -> Decision {
-        outcome.decide(self.plan.limit, self.moment.lead)
+        outcome.decide(self.plan.limit)
     }
 }

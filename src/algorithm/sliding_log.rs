@@ -36,14 +36,14 @@ use super::{Answer, Ask, reason, retry, wait};
 use crate::decision::{Decision, Reason};
 use crate::guard::Moment;
 use crate::plan::LogPlan;
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Keeper, Rank, Ring, Rule, Step, Timed};
 use crate::word::{PAYLOAD_BITS, PlanId, Word, low};
 
 /// One call of a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'p> {
     plan: &'p LogPlan,
-    moment: Moment,
+    moment: Moment<'p>,
     ask: Ask,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Outcome {
 
 impl<'p> Call<'p> {
     #[inline(always)]
-    pub(crate) fn new(plan: &'p LogPlan, moment: Moment, ask: Ask) -> Call<'p> {
+    pub(crate) fn new(plan: &'p LogPlan, moment: Moment<'p>, ask: Ask) -> Call<'p> {
         Call { plan, moment, ask }
     }
 
@@ -138,15 +138,46 @@ impl<'p> Call<'p> {
     }
 }
 
-impl Rule for Call<'_> {
-    type Outcome = Outcome;
-    type Mover = Self;
+impl Timed for Call<'_> {
+    fn again(&self) -> Self {
+        Call::new(self.plan, self.moment.again(), self.ask)
+    }
+}
 
-    fn mover(&self) -> &Self {
-        self
+impl Keeper for Call<'_> {
+    const RING: bool = true;
+
+    fn rank(&self, word: Word, ring: Ring<'_>) -> Rank {
+        let log = self.unpack(word);
+        if log.used == 0 {
+            return Rank::IDLE;
+        }
+        Rank { ns: self.gone(self.latest(log, ring)).saturating_sub(self.moment.now), units: log.used }
     }
 
-    const RING: bool = true;
+    fn raise(&self, floor: Word, word: Word, ring: Ring<'_>) -> Word {
+        let log = self.unpack(word);
+        let gone = if log.used == 0 { 0 } else { self.gone(self.latest(log, ring)) };
+        Word(floor.0.max(gone))
+    }
+
+    /// Logs are not moved, so only `a` itself is ever asked for.
+    fn join(&self, a: Word, _b: Word) -> Word {
+        a
+    }
+
+    fn left_behind(&self, word: Word) -> Word {
+        self.pack(Log { newest: 0, used: 0, ..self.unpack(word) })
+    }
+}
+
+impl Rule for Call<'_> {
+    type Outcome = Outcome;
+    type Keeper = Self;
+
+    fn keeper(&self) -> Self {
+        Call::new(self.plan, self.moment.published(), self.ask)
+    }
 
     fn step(&self, word: Word, ring: Ring<'_>) -> Step<Outcome> {
         let (limit, cost) = (self.plan.limit, self.ask.cost);
@@ -189,29 +220,6 @@ impl Rule for Call<'_> {
     fn heir(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<Outcome> {
         let floor = self.raise(floor, word, ring);
         self.newcomer(self.left_behind(word), floor, ring)
-    }
-
-    fn rank(&self, word: Word, ring: Ring<'_>) -> Rank {
-        let log = self.unpack(word);
-        if log.used == 0 {
-            return Rank::IDLE;
-        }
-        Rank { ns: self.gone(self.latest(log, ring)).saturating_sub(self.moment.now), units: log.used }
-    }
-
-    fn raise(&self, floor: Word, word: Word, ring: Ring<'_>) -> Word {
-        let log = self.unpack(word);
-        let gone = if log.used == 0 { 0 } else { self.gone(self.latest(log, ring)) };
-        Word(floor.0.max(gone))
-    }
-
-    /// Logs are not moved, so only `a` itself is ever asked for.
-    fn join(&self, a: Word, _b: Word) -> Word {
-        a
-    }
-
-    fn left_behind(&self, word: Word) -> Word {
-        self.pack(Log { newest: 0, used: 0, ..self.unpack(word) })
     }
 
     fn before_write(&self, old: Word, _new: Word, ring: Ring<'_>) {

@@ -19,7 +19,8 @@
 //! | the same | has both counts |
 //! | one behind | its current count is the previous one |
 //! | ahead, within 60 s | the call is late: judged at the start of the stored window |
-//! | any other | has used nothing |
+//! | further ahead, up to half of all numbers | cannot be; see `Step::Mend`. Has used nothing, and is mended |
+//! | further behind | has used nothing |
 //!
 //! Source: the counter of Cloudflare's article (2017), in exact integers.
 
@@ -27,16 +28,16 @@ use super::{Answer, Ask, reason, retry, wait};
 use crate::decision::{Decision, Reason};
 use crate::guard::Moment;
 use crate::plan::WindowPlan;
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Keeper, Rank, Ring, Rule, Step, Timed};
 use crate::word::{PlanId, Word, low};
 
 /// One call of a sliding window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'p> {
     plan: &'p WindowPlan,
+    moment: Moment<'p>,
     number: u64,
     elapsed: u64,
-    lead: u64,
     ask: Ask,
 }
 
@@ -57,31 +58,39 @@ pub(crate) struct Counts {
 pub(crate) struct Outcome {
     reason: Reason,
     after: Counts,
+    /// By how much the call was judged later than at its own time.
+    lead: u64,
 }
 
 impl<'p> Call<'p> {
     #[inline(always)]
-    pub(crate) fn new(plan: &'p WindowPlan, moment: Moment, ask: Ask) -> Call<'p> {
+    pub(crate) fn new(plan: &'p WindowPlan, moment: Moment<'p>, ask: Ask) -> Call<'p> {
         let number = (moment.now / plan.period) & low(plan.number_bits);
-        Call { plan, number, elapsed: moment.now % plan.period, lead: moment.lead, ask }
+        Call { plan, moment, number, elapsed: moment.now % plan.period, ask }
+    }
+
+    /// How many windows that of `word` is ahead of now's, modulo all of them.
+    #[inline(always)]
+    fn ahead(&self, word: Word) -> u64 {
+        (word.payload() >> (2 * self.plan.count_bits)).wrapping_sub(self.number) & low(self.plan.number_bits)
     }
 
     #[inline(always)]
     fn read(&self, word: Word) -> Counts {
         let plan = self.plan;
         let b = plan.count_bits;
-        let (stored, previous, current) = (word.payload() >> (2 * b), word.payload() >> b & low(b), word.payload() & low(b));
+        let (previous, current) = (word.payload() >> b & low(b), word.payload() & low(b));
         let now = Counts { number: self.number, early: 0, elapsed: self.elapsed, previous: 0, current: 0 };
         if word.is_fresh() {
             return now;
         }
-        match stored.wrapping_sub(self.number) & low(plan.number_bits) {
+        match self.ahead(word) {
             0 => Counts { previous, current, ..now },
             behind if behind == low(plan.number_bits) => Counts { previous: current, ..now },
             // At most 60 s and a period ahead.
             ahead if ahead <= plan.ahead => {
                 let early = u128::from(ahead) * u128::from(plan.period) - u128::from(self.elapsed);
-                Counts { number: stored, early: crate::ticks::saturate(early), elapsed: 0, previous, current }
+                Counts { number: word.payload() >> (2 * b), early: crate::ticks::saturate(early), elapsed: 0, previous, current }
             }
             _ => now,
         }
@@ -123,7 +132,7 @@ impl<'p> Call<'p> {
     }
 
     /// Nanoseconds from the call's moment until `cost`, at most the limit, fits.
-    fn retry(&self, counts: Counts) -> u64 {
+    fn retry(&self, counts: Counts, lead: u64) -> u64 {
         let (plan, cost) = (self.plan, self.ask.cost);
         let room = plan.limit - cost;
         let (period, elapsed) = (u128::from(plan.period), u128::from(counts.elapsed));
@@ -133,7 +142,7 @@ impl<'p> Call<'p> {
             // Not in this window; in the next, current is the previous.
             period + u128::from(self.fits_after(counts.current, room))
         };
-        wait(from_start - elapsed + u128::from(counts.early), self.lead)
+        wait(from_start - elapsed + u128::from(counts.early), lead)
     }
 
     /// Nanoseconds from the call's moment until the last counted window has left.
@@ -142,20 +151,11 @@ impl<'p> Call<'p> {
         let windows = if counts.current > 0 { 2 } else { u128::from(counts.previous > 0) };
         if windows == 0 { 0 } else { windows * period - elapsed + u128::from(counts.early) }
     }
-}
 
-impl Rule for Call<'_> {
-    type Outcome = Outcome;
-    type Mover = Self;
-
-    fn mover(&self) -> &Self {
-        self
-    }
-
+    /// Judges the call against `counts`.
     #[inline(always)]
-    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
-        let (plan, ask) = (self.plan, self.ask);
-        let counts = self.read(word);
+    fn judge(&self, counts: Counts) -> Step<Outcome> {
+        let (plan, ask, lead) = (self.plan, self.ask, self.moment.lead);
         let room = plan.limit.checked_sub(counts.current).and_then(|left| left.checked_sub(ask.cost));
         let allowed = ask.cost == 0
             || room.is_some_and(|room| {
@@ -163,24 +163,24 @@ impl Rule for Call<'_> {
                 if plan.strict { share <= u128::from(room) * period } else { share < (u128::from(room) + 1) * period }
             });
         if !allowed {
-            return Step::Keep(Outcome { reason: reason(false, ask.cost, plan.limit), after: counts });
+            return Step::Keep(Outcome { reason: reason(false, ask.cost, plan.limit), after: counts, lead });
         }
         let after = Counts { current: counts.current + ask.cost, ..counts };
-        let outcome = Outcome { reason: Reason::Allowed, after };
+        let outcome = Outcome { reason: Reason::Allowed, after, lead };
         if ask.charges() { Step::Write(self.word(after), outcome) } else { Step::Keep(outcome) }
     }
+}
 
-    fn newcomer(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<Outcome> {
-        self.step(self.join(word, floor), ring)
+impl Timed for Call<'_> {
+    fn again(&self) -> Self {
+        Call::new(self.plan, self.moment.again(), self.ask)
     }
+}
 
+impl Keeper for Call<'_> {
     fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
         let counts = self.read(word);
         Rank { ns: crate::ticks::saturate(self.until_fresh(counts)), units: counts.previous + counts.current }
-    }
-
-    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
-        self.join(floor, word)
     }
 
     /// The larger of each count, as of the later of the two windows.
@@ -204,6 +204,26 @@ impl Rule for Call<'_> {
     }
 }
 
+impl Rule for Call<'_> {
+    type Outcome = Outcome;
+    type Keeper = Self;
+
+    fn keeper(&self) -> Self {
+        Call::new(self.plan, self.moment.published(), self.ask)
+    }
+
+    #[inline(always)]
+    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
+        let counts = self.read(word);
+        let cannot_be = !word.is_fresh() && self.plan.cannot_be(self.ahead(word));
+        if cannot_be { self.judge(counts).mending(|| self.word(counts)) } else { self.judge(counts) }
+    }
+
+    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<Outcome> {
+        self.judge(self.read(self.join(word, floor)))
+    }
+}
+
 impl Answer for Call<'_> {
     fn is_allowed(&self, outcome: &Outcome) -> bool {
         outcome.reason == Reason::Allowed
@@ -215,8 +235,8 @@ impl Answer for Call<'_> {
             reason: outcome.reason,
             limit: self.plan.limit,
             remaining: self.plan.limit.saturating_sub(counts.current).saturating_sub(self.weight(counts)),
-            retry_after_ns: retry(outcome.reason, || self.retry(counts)),
-            reset_after_ns: wait(self.until_fresh(counts), self.lead),
+            retry_after_ns: retry(outcome.reason, || self.retry(counts, outcome.lead)),
+            reset_after_ns: wait(self.until_fresh(counts), outcome.lead),
             delay_ns: 0,
         }
     }
@@ -233,7 +253,7 @@ mod tests {
         for strict in [false, true] {
             for (limit, period) in [(1, 7), (3, 10), (4, 13), (6, 11)] {
                 let plan = &WindowPlan { count_bits: 3, number_bits: 52, ahead: 0, limit, period, strict };
-                let at = |now, cost| Call::new(plan, Moment { now, lead: 0 }, Ask { cost, peek: false });
+                let at = |now, cost| Call::new(plan, Moment::at(now), Ask { cost, peek: false });
                 for (previous, current) in (0..=limit).flat_map(|p| (0..=limit).map(move |c| (p, c))) {
                     let word = Word::new(PlanId::ONLY, 5 << 6 | previous << 3 | current);
                     for now in 5 * period..6 * period {

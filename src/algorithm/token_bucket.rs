@@ -32,22 +32,24 @@ use super::{Answer, Ask, retry, wait};
 use crate::decision::{Decision, NEVER, Reason};
 use crate::guard::Moment;
 use crate::plan::{AHEAD, BucketPlan};
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Keeper, Rank, Ring, Rule, Step, Timed};
 use crate::word::{PAYLOAD_MASK, PlanId, Word};
 
 /// One call of a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'p> {
     plan: &'p BucketPlan,
-    moment: Moment,
+    moment: Moment<'p>,
     /// The tick of now, modulo 2^64.
     tick: u64,
     ask: Ask,
 }
 
 /// What a step found, in ticks; the report is made of it outside the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome<'p> {
+    /// Of the call as it was judged, which may be later than it began.
+    moment: Moment<'p>,
     reason: Reason,
     /// Owed before the call.
     before: u64,
@@ -59,7 +61,7 @@ pub(crate) struct Outcome {
 
 impl<'p> Call<'p> {
     #[inline(always)]
-    pub(crate) fn new(plan: &'p BucketPlan, moment: Moment, ask: Ask) -> Call<'p> {
+    pub(crate) fn new(plan: &'p BucketPlan, moment: Moment<'p>, ask: Ask) -> Call<'p> {
         Call { plan, moment, tick: plan.rate.tick(moment.now), ask }
     }
 
@@ -87,13 +89,11 @@ impl<'p> Call<'p> {
         Word::new(PlanId::ONLY, self.tick.wrapping_add(owed) & PAYLOAD_MASK)
     }
 
-    /// Judges the call of a key that owes `before`; `broken` if its word could not be.
+    /// Judges the call of a key that owes `before`.
     #[inline(always)]
-    fn judge(&self, before: u64, broken: bool) -> Step<Outcome> {
-        let plan = self.plan;
-        // Mended whoever asks, a peek too, so that what is reported comes true.
-        let keep = |outcome| if broken { Step::Mend(self.owing(before), outcome) } else { Step::Keep(outcome) };
-        let refused = |reason, short| keep(Outcome { reason, before, owed: before, short });
+    fn judge(&self, before: u64) -> Step<Outcome<'p>> {
+        let (plan, moment) = (self.plan, self.moment);
+        let refused = |reason, short| Step::Keep(Outcome { moment, reason, before, owed: before, short });
         if self.ask.cost > plan.limit {
             return refused(Reason::CostAboveLimit, 0);
         }
@@ -103,45 +103,34 @@ impl<'p> Call<'p> {
             let reason = if plan.rate.is_stopped() { Reason::NeverRefills } else { Reason::Limited };
             return refused(reason, owed - plan.capacity);
         }
-        let outcome = Outcome { reason: Reason::Allowed, before, owed, short: 0 };
-        if self.ask.charges() { Step::Write(self.owing(owed), outcome) } else { keep(outcome) }
+        let outcome = Outcome { moment, reason: Reason::Allowed, before, owed, short: 0 };
+        if self.ask.charges() { Step::Write(self.owing(owed), outcome) } else { Step::Keep(outcome) }
     }
 
-    /// Nanoseconds from the call's own time until `ticks` have run off.
+    /// Nanoseconds from the call's own time, judged at `moment`, until `ticks` have run off.
     #[inline(always)]
-    fn until(&self, ticks: u64) -> u64 {
+    fn until(&self, ticks: u64, moment: Moment<'_>) -> u64 {
         let rate = &self.plan.rate;
         if ticks == 0 {
             0
         } else if rate.is_stopped() {
             NEVER
         } else if rate.is_one() {
-            wait(u128::from(ticks), self.moment.lead)
+            wait(u128::from(ticks), moment.lead)
         } else {
-            let at = rate.at_least(rate.tick_exact(self.moment.now) + u128::from(ticks));
-            wait(at - u128::from(self.moment.now), self.moment.lead)
+            let at = rate.at_least(rate.tick_exact(moment.now) + u128::from(ticks));
+            wait(at - u128::from(moment.now), moment.lead)
         }
     }
 }
 
-impl Rule for Call<'_> {
-    type Outcome = Outcome;
-    type Mover = Self;
-
-    fn mover(&self) -> &Self {
-        self
+impl Timed for Call<'_> {
+    fn again(&self) -> Self {
+        Call::new(self.plan, self.moment.again(), self.ask)
     }
+}
 
-    #[inline(always)]
-    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome> {
-        let owed = self.read(word);
-        self.judge(owed.unwrap_or(self.plan.capacity), owed.is_none())
-    }
-
-    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<Outcome> {
-        self.judge(self.owed(word).max(self.owed(floor)), false)
-    }
-
+impl Keeper for Call<'_> {
     fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
         match self.owed(word) {
             0 => Rank::IDLE,
@@ -150,32 +139,51 @@ impl Rule for Call<'_> {
         }
     }
 
-    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
-        self.join(floor, word)
-    }
-
     fn join(&self, a: Word, b: Word) -> Word {
         if self.owed(b) > self.owed(a) { b } else { a }
     }
 }
 
-impl Answer for Call<'_> {
+impl<'p> Rule for Call<'p> {
+    type Outcome = Outcome<'p>;
+    type Keeper = Self;
+
+    fn keeper(&self) -> Self {
+        Call::new(self.plan, self.moment.published(), self.ask)
+    }
+
     #[inline(always)]
-    fn is_allowed(&self, outcome: &Outcome) -> bool {
+    fn step(&self, word: Word, _ring: Ring<'_>) -> Step<Outcome<'p>> {
+        match self.read(word) {
+            Some(owed) => self.judge(owed),
+            // Mended whoever asks, a peek too, so that what is reported comes true.
+            None => self.judge(self.plan.capacity).mending(|| self.owing(self.plan.capacity)),
+        }
+    }
+
+    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<Outcome<'p>> {
+        self.judge(self.owed(word).max(self.owed(floor)))
+    }
+}
+
+impl<'p> Answer for Call<'p> {
+    #[inline(always)]
+    fn is_allowed(&self, outcome: &Outcome<'p>) -> bool {
         outcome.reason == Reason::Allowed
     }
 
     #[inline(always)]
-    fn decide(&self, outcome: &Outcome) -> Decision {
+    fn decide(&self, outcome: &Outcome<'p>) -> Decision {
         let plan = self.plan;
         let allowed = outcome.reason == Reason::Allowed;
+        let until = |ticks| self.until(ticks, outcome.moment);
         Decision {
             reason: outcome.reason,
             limit: plan.limit,
             remaining: (plan.capacity - outcome.owed.min(plan.capacity)) / plan.token,
-            retry_after_ns: retry(outcome.reason, || self.until(outcome.short)),
-            reset_after_ns: self.until(outcome.owed),
-            delay_ns: if plan.queue && allowed { self.until(outcome.before) } else { 0 },
+            retry_after_ns: retry(outcome.reason, || until(outcome.short)),
+            reset_after_ns: until(outcome.owed),
+            delay_ns: if plan.queue && allowed { until(outcome.before) } else { 0 },
         }
     }
 }
@@ -185,7 +193,7 @@ mod tests {
     use super::*;
 
     fn call(plan: &BucketPlan, now: u64, cost: u64) -> Call<'_> {
-        Call::new(plan, Moment { now, lead: 0 }, Ask { cost, peek: false })
+        Call::new(plan, Moment::at(now), Ask { cost, peek: false })
     }
 
     #[test]

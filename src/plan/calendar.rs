@@ -1,7 +1,7 @@
 //! Calendar periods: where each hour, day, week, month or year begins in a zone.
 //!
 //! A period is half-open, [start, end). Period 0 is the one that holds the Unix epoch; periods are
-//! numbered from there, up to the one that holds [`CALENDAR_MAX`]. Hours, and days and weeks of UTC, are
+//! numbered from there, up to the one that holds [`TIME_END`]. Hours, and days and weeks of UTC, are
 //! even stretches and need no table; everything else is a table of edges (164 years of months are
 //! 16 KB, of days 480 KB), made once, so that a decision does no calendar arithmetic and shares no cache.
 //!
@@ -16,7 +16,7 @@
 //!   offset is not whole hours (Asia/Kathmandu). A step by whole hours changes nothing; a step forward by
 //!   half an hour (`Australia/Lord_Howe`) makes a shorter period, one back a longer.
 
-use super::{CALENDAR_MAX, Fault, Field};
+use super::{Fault, Field, TIME_END};
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan};
@@ -96,7 +96,7 @@ impl Calendar {
     /// The period that holds `now`.
     #[inline]
     pub(crate) fn period(&self, now: u64) -> Period {
-        let now = now.min(CALENDAR_MAX);
+        let now = now.min(TIME_END);
         let index = match self {
             Calendar::Even { length, stretches } => {
                 let stretch = stretches[stretches.partition_point(|s| s.from <= now) - 1];
@@ -121,7 +121,7 @@ impl Calendar {
 
     /// The largest index that [`numbered`](Self::numbered) takes.
     pub(crate) fn last(&self) -> u64 {
-        self.period(CALENDAR_MAX).index
+        self.period(TIME_END).index
     }
 }
 
@@ -153,7 +153,7 @@ fn hours(zone: &TimeZone) -> Box<[Stretch]> {
     for transition in zone.following(Timestamp::UNIX_EPOCH) {
         let (at, after) = (transition.timestamp(), offset(transition.timestamp()));
         let Ok(from) = u64::try_from(at.as_nanosecond()) else { continue };
-        if from > CALENDAR_MAX {
+        if from > TIME_END {
             break;
         }
         if phase(after) != phase(before) {
@@ -173,7 +173,7 @@ fn hours(zone: &TimeZone) -> Box<[Stretch]> {
     stretches.into()
 }
 
-/// All edges after the epoch, up to the first after [`CALENDAR_MAX`].
+/// All edges after the epoch, up to the first after [`TIME_END`].
 fn edges(unit: Unit, zone: &TimeZone, anchor: Option<Anchor>) -> Result<Box<[u64]>, Fault> {
     let base = base(unit, anchor);
     let mut edges = Vec::new();
@@ -184,7 +184,7 @@ fn edges(unit: Unit, zone: &TimeZone, anchor: Option<Anchor>) -> Result<Box<[u64
         let start = zone.to_timestamp(date.at(0, 0, 0, 0)).map_err(|e| out_of_range(&e))?;
         let Ok(ns @ 1..) = u64::try_from(start.as_nanosecond()) else { continue };
         edges.push(ns);
-        if ns > CALENDAR_MAX {
+        if ns > TIME_END {
             return Ok(edges.into());
         }
     }
@@ -302,7 +302,7 @@ mod tests {
             for tz in [None, Some("Pacific/Kiritimati"), Some("America/Adak")] {
                 let calendar = Calendar::new(unit, tz, None).unwrap();
                 let last = calendar.period(u64::MAX);
-                assert!(last.start <= CALENDAR_MAX && CALENDAR_MAX < last.end);
+                assert!(last.start <= TIME_END && TIME_END < last.end);
                 assert_eq!(calendar.period(0).index, 0);
                 assert_eq!(calendar.last(), last.index);
             }

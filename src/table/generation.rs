@@ -4,8 +4,9 @@ use super::memory::{Zeroable, Zeroed};
 use super::slot::{Hash, Line, WAYS};
 use crate::reclaim::Link;
 use crate::rule::Ring;
-use crate::sync::{AtomicU64, Counter, Gauge};
+use crate::sync::{AtomicU64, Counter, Gauge, Ordering};
 use crate::word::bits;
+use Ordering::{AcqRel, Acquire};
 use std::sync::Arc;
 
 /// Lines in a group. At 32 a group of 128 slots overflows at 60 % load once in 40 million groups;
@@ -44,17 +45,24 @@ pub(super) struct Generation {
     cells: usize,
     /// Slots whose tag is in use.
     pub(super) claimed: Counter,
+    /// Looks in a row that found nearly all keys idle.
+    pub(super) quiet: Counter,
     /// The next group that a caller helps to move.
     pub(super) cursor: Counter,
     /// Groups that are moved.
     pub(super) moved: AtomicU64,
+    /// 1 once this generation is in `held`.
+    counted: AtomicU64,
     /// Bytes of all generations of the table, those that are retired and not yet freed too.
     held: Arc<Gauge>,
 }
 
 impl Drop for Generation {
     fn drop(&mut self) {
-        self.held.take(Generation::bytes(self.group_bits, self.cells));
+        // Acquire: pairs with the AcqRel of `count`. It was retired by somebody who saw it whole.
+        if self.counted.load(Acquire) != 0 {
+            self.held.take(Generation::bytes(self.group_bits, self.cells));
+        }
     }
 }
 
@@ -65,28 +73,33 @@ impl Generation {
         (group as u64).saturating_mul(1u64.checked_shl(group_bits).unwrap_or(u64::MAX))
     }
 
-    /// `None` when the memory is not to be had, or what is `held` would be above `max`.
-    pub(super) fn new(group_bits: u32, cells: usize, held: &Arc<Gauge>, max: u64) -> Option<Generation> {
+    /// `None` when the memory is not to be had.
+    pub(super) fn new(group_bits: u32, cells: usize, held: &Arc<Gauge>) -> Option<Generation> {
         let groups = 1usize.checked_shl(group_bits)?;
-        if !held.add_up_to(Generation::bytes(group_bits, cells), max) {
-            return None;
-        }
-        let mut generation = Generation {
+        Some(Generation {
             next: Link::null(),
             group_bits,
-            lines: Zeroed::none(),
-            rare: Zeroed::none(),
-            rings: Zeroed::none(),
+            lines: Zeroed::new(groups.checked_mul(LINES)?)?,
+            rare: Zeroed::new(groups)?,
+            rings: Zeroed::new(groups.checked_mul(SLOTS)?.checked_mul(cells)?)?,
             cells,
             claimed: Counter::new(0),
+            quiet: Counter::new(0),
             cursor: Counter::new(0),
             moved: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
             held: held.clone(),
-        };
-        generation.lines = Zeroed::new(groups * LINES)?;
-        generation.rare = Zeroed::new(groups)?;
-        generation.rings = Zeroed::new((groups * SLOTS).checked_mul(cells)?)?;
-        Some(generation)
+        })
+    }
+
+    /// Adds its bytes to what is held, once: by whoever made it part of the table, or whoever finds it
+    /// there and is about to reckon with what is held. (Before that it is a promise of the system's, of
+    /// which nothing was touched.)
+    pub(super) fn count(&self) {
+        // AcqRel: pairs with the Acquire of `drop`, and orders the two counts of one generation.
+        if self.counted.swap(1, AcqRel) == 0 {
+            self.held.add(Generation::bytes(self.group_bits, self.cells));
+        }
     }
 
     pub(super) fn groups(&self) -> usize {

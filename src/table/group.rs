@@ -7,7 +7,7 @@
 
 use super::generation::{Generation, LINES, Rare, SLOTS};
 use super::slot::{Hash, Slot, Tag, WAYS};
-use crate::rule::{Ring, Rule, Step};
+use crate::rule::{Keeper, Ring, Rule, Step};
 use crate::sync::{Ordering, fence};
 use crate::word::Word;
 use Ordering::{AcqRel, Acquire, SeqCst};
@@ -59,10 +59,10 @@ impl<'t> Group<'t> {
         self.generation.line(self.index * LINES + at / WAYS).slot(at % WAYS)
     }
 
-    /// Its ring; empty for rules that have none.
+    /// Its ring; empty for keepers that have none.
     #[inline(always)]
-    pub(super) fn ring<R: Rule>(self, at: usize) -> Ring<'t> {
-        if R::RING { self.generation.ring(self.index * SLOTS + at) } else { Ring::new(&[]) }
+    pub(super) fn ring<K: Keeper>(self, at: usize) -> Ring<'t> {
+        if K::RING { self.generation.ring(self.index * SLOTS + at) } else { Ring::new(&[]) }
     }
 
     pub(super) fn rare(self) -> &'t Rare {
@@ -75,9 +75,14 @@ impl<'t> Group<'t> {
         (0..SLOTS).map(move |i| (home * WAYS + i) % SLOTS)
     }
 
-    /// The hit path: charges the key's live slot, if its probe finds one.
+    /// The hit path: charges the key's live slot, if its probe finds one that the call need not look
+    /// at the time again for.
     #[inline(always)]
     pub(super) fn hit<R: Rule>(self, hash: Hash, rule: &R) -> Option<R::Outcome> {
+        let judge = |word, ring| match rule.step(word, ring) {
+            Step::Mend(..) => None,
+            step => Some(step),
+        };
         let home = hash.home(LINES);
         for i in 0..LINES {
             let line = (home + i) & (LINES - 1);
@@ -86,7 +91,7 @@ impl<'t> Group<'t> {
                 let slot = self.slot(at);
                 let tag = slot.tag();
                 if tag.is_of(hash)
-                    && let Some(outcome) = self.charge(at, slot, tag, rule)
+                    && let Some(outcome) = self.charge(at, slot, tag, rule, judge)
                 {
                     return Some(outcome);
                 }
@@ -98,28 +103,31 @@ impl<'t> Group<'t> {
         None
     }
 
-    /// Charges a slot while `tag` is its tag and it is live. The one compare-and-swap loop; a failure
-    /// of the swap means that another call was admitted.
+    /// Charges a slot while `tag` is its tag and it is live, and `judge` has a step for its word. The
+    /// one compare-and-swap loop; a failure of the swap means that another call was admitted.
     #[inline(always)]
-    fn charge<R: Rule>(self, at: usize, slot: Slot<'t>, tag: Tag, rule: &R) -> Option<R::Outcome> {
-        let ring = self.ring::<R>(at);
+    fn charge<R: Rule>(
+        self,
+        at: usize,
+        slot: Slot<'t>,
+        tag: Tag,
+        rule: &R,
+        judge: impl Fn(Word, Ring<'t>) -> Option<Step<R::Outcome>>,
+    ) -> Option<R::Outcome> {
+        let ring = self.ring::<R::Keeper>(at);
         loop {
             let word = slot.word();
             if !tag.matches(word) || slot.tag() != tag {
                 return None;
             }
-            match rule.step(word, ring) {
+            match judge(word, ring)? {
                 Step::Keep(outcome) => {
-                    if R::RING && slot.word() != word {
+                    if R::Keeper::RING && slot.word() != word {
                         continue;
                     }
                     return Some(outcome);
                 }
-                Step::Mend(mended, outcome) => {
-                    slot.swap_word(word, mended.with_epoch(word.epoch()));
-                    return Some(outcome);
-                }
-                Step::Write(charged, outcome) => {
+                Step::Write(charged, outcome) | Step::Mend(charged, outcome) => {
                     rule.before_write(word, charged, ring);
                     if slot.swap_word(word, charged.with_epoch(word.epoch())) {
                         return Some(outcome);
@@ -130,12 +138,12 @@ impl<'t> Group<'t> {
     }
 
     /// How many slots are not idle.
-    pub(super) fn busy<R: Rule>(self, rule: &R) -> u64 {
+    pub(super) fn busy<K: Keeper>(self, keeper: &K) -> u64 {
         let busy = |at: &usize| {
             let slot = self.slot(*at);
             let (tag, word) = (slot.tag(), slot.word());
             let live = tag != Tag::EMPTY && !tag.is_reserved() && tag.matches(word);
-            live && !rule.rank(word, self.ring::<R>(*at)).is_idle()
+            live && !keeper.rank(word, self.ring::<K>(*at)).is_idle()
         };
         (0..SLOTS).filter(busy).count() as u64
     }
@@ -175,7 +183,10 @@ impl<'t> Group<'t> {
         mut event: impl FnMut(Event),
     ) -> Result<R::Outcome, Miss> {
         match self.find(hash) {
-            Found::Live(at, slot, tag) => self.charge(at, slot, tag, rule).ok_or(Miss::Again),
+            Found::Live(at, slot, tag) => {
+                let judge = |word, ring| Some(rule.again().step(word, ring));
+                self.charge(at, slot, tag, rule, judge).ok_or(Miss::Again)
+            }
             Found::Reserved => self.resolve(hash, rule),
             Found::Empty(at, slot) => self.insert(hash, rule, at, slot, event),
             Found::Full => self.take_over(hash, rule, crowded_ends, &mut event),
@@ -214,7 +225,8 @@ impl<'t> Group<'t> {
         mut event: impl FnMut(Event),
     ) -> Result<R::Outcome, Miss> {
         // Judged before anything is written: a peek or a refusal leaves no trace.
-        if let Some(outcome) = kept(rule.newcomer(Word::FRESH, self.floor(), self.ring::<R>(at))) {
+        let floor = self.floor();
+        if let Some(outcome) = kept(rule.again().newcomer(Word::FRESH, floor, self.ring::<R::Keeper>(at))) {
             return Ok(outcome);
         }
         slot.swap_tag(Tag::EMPTY, Tag::first(hash)).map_err(|_| Miss::Again)?;
@@ -235,7 +247,7 @@ impl<'t> Group<'t> {
                 known = Some(first);
                 continue;
             }
-            let (slot, ring) = (self.slot(at), self.ring::<R>(at));
+            let (slot, ring) = (self.slot(at), self.ring::<R::Keeper>(at));
             // Now, not earlier: an eviction of this key that the scan did not see has raised it.
             let floor = self.floor();
             let word = slot.word();
@@ -246,20 +258,23 @@ impl<'t> Group<'t> {
                 let _ = slot.swap_tag(tag, tag.settled());
                 return Err(Miss::Again);
             }
+            let rule = rule.again();
             match rule.newcomer(word, floor, ring) {
-                Step::Keep(outcome) | Step::Mend(_, outcome) => {
+                Step::Keep(outcome) => {
                     let _ = slot.swap_tag(tag, tag.dropped());
                     return Ok(outcome);
                 }
-                Step::Write(charged, outcome) => {
+                Step::Write(charged, outcome) | Step::Mend(charged, outcome) => {
                     rule.before_write(word, charged, ring);
                     if !slot.swap_word(word, charged.with_epoch(word.epoch())) {
                         continue;
                     }
                     return match slot.swap_tag(tag, tag.settled()) {
                         Ok(()) => Ok(outcome),
-                        Err(now) if now == tag.settled() => Ok(outcome),
-                        // Dropped by somebody else: the charge did not count.
+                        // By a helper; the group may be on the move since.
+                        Err(now) if now == tag.settled() || now == tag.settled().frozen() => Ok(outcome),
+                        // Dropped or frozen before it was settled: the charge did not count. (Or settled,
+                        // and taken from the key since: then this call is charged twice, and counts once.)
                         Err(_) => Err(Miss::Again),
                     };
                 }
@@ -309,7 +324,7 @@ impl<'t> Group<'t> {
 /// The outcome of a step that writes nothing.
 pub(super) fn kept<O>(step: Step<O>) -> Option<O> {
     match step {
-        Step::Keep(outcome) | Step::Mend(_, outcome) => Some(outcome),
-        Step::Write(..) => None,
+        Step::Keep(outcome) => Some(outcome),
+        Step::Write(..) | Step::Mend(..) => None,
     }
 }

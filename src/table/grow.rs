@@ -25,7 +25,7 @@ use super::generation::{Generation, SLOTS};
 use super::group::Group;
 use super::slot::{Hash, Tag};
 use crate::reclaim::Pin;
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Keeper, Ring, Rule, Step, Timed};
 use crate::sync::Ordering;
 use crate::word::Word;
 use Ordering::{AcqRel, Acquire};
@@ -40,7 +40,7 @@ impl Generation {
 
     /// Moves group `index` on: its floor to all later generations, and each key through `carry`, which
     /// inserts it after this generation.
-    pub(super) fn move_group<R: Rule<Mover = R>>(&self, index: usize, rule: &R, pin: &Pin, carry: impl Fn(Hash, &Carry<'_, R>)) {
+    pub(super) fn move_group<K: Keeper>(&self, index: usize, keeper: &K, pin: &Pin, carry: impl Fn(Hash, Carry<K>)) {
         let group = Group { generation: self, index };
         // Acquire: pairs with the AcqRel below: what was moved is seen in the next generation.
         if group.rare().moved.load(Acquire) != 0 {
@@ -54,14 +54,16 @@ impl Generation {
         let mut later = self.next.get(pin);
         while let Some(next) = later {
             for child in self.children(index, next) {
-                Group { generation: next, index: child }.raise_floor(|held| rule.join(held, floor));
+                Group { generation: next, index: child }.raise_floor(|held| keeper.again().join(held, floor));
             }
             later = next.next.get(pin);
         }
+        // After the seal too: what is idle now stays so.
+        let keeper = keeper.again();
         for (tag, word) in sealed {
-            let idle = rule.rank(word, Ring::new(&[])).is_idle();
+            let idle = keeper.rank(word, Ring::new(&[])).is_idle();
             if !idle && !tag.is_reserved() && tag.was_sealed_with(word) && tag != Tag::EMPTY.frozen() {
-                carry(Hash::of_tag(tag, index, self.group_bits), &Carry { rule, word: word.with_epoch(0) });
+                carry(Hash::of_tag(tag, index, self.group_bits), Carry { keeper, word: word.with_epoch(0) });
             }
         }
         // AcqRel, both: release publishes the moves to the Acquire of whoever finds the group, or all
@@ -108,38 +110,33 @@ fn seal(group: Group<'_>, at: usize) -> (Tag, Word) {
 }
 
 /// A key that moves: it takes its word along.
-pub(super) struct Carry<'r, R> {
-    rule: &'r R,
+#[derive(Clone, Copy)]
+pub(super) struct Carry<K> {
+    keeper: K,
     word: Word,
 }
 
-impl<R: Rule<Mover = R>> Rule for Carry<'_, R> {
-    type Outcome = ();
-    type Mover = R;
+impl<K: Keeper> Timed for Carry<K> {
+    fn again(&self) -> Self {
+        Carry { keeper: self.keeper.again(), word: self.word }
+    }
+}
 
-    fn mover(&self) -> &R {
-        self.rule
+impl<K: Keeper> Rule for Carry<K> {
+    type Outcome = ();
+    type Keeper = K;
+
+    fn keeper(&self) -> K {
+        self.keeper.again()
     }
 
     /// The key is there: it owes what is larger.
     fn step(&self, word: Word, _ring: Ring<'_>) -> Step<()> {
-        let joined = self.rule.join(word, self.word);
+        let joined = self.keeper.join(word, self.word);
         if joined == word { Step::Keep(()) } else { Step::Write(joined, ()) }
     }
 
     fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<()> {
-        Step::Write(self.rule.join(self.rule.join(self.word, word), floor), ())
-    }
-
-    fn rank(&self, word: Word, ring: Ring<'_>) -> Rank {
-        self.rule.rank(word, ring)
-    }
-
-    fn raise(&self, floor: Word, word: Word, ring: Ring<'_>) -> Word {
-        self.rule.raise(floor, word, ring)
-    }
-
-    fn join(&self, a: Word, b: Word) -> Word {
-        self.rule.join(a, b)
+        Step::Write(self.keeper.join(self.keeper.join(self.word, word), floor), ())
     }
 }

@@ -51,8 +51,7 @@ mod real {
     }
 
     impl<T: Zeroable> Zeroed<T> {
-        /// No values.
-        pub(in crate::table) fn none() -> Zeroed<T> {
+        fn none() -> Zeroed<T> {
             Zeroed { first: NonNull::dangling(), len: 0, piece: NonNull::dangling() }
         }
 
@@ -104,10 +103,6 @@ pub(super) struct Zeroed<T>(Box<[T]>);
 
 #[cfg(loom)]
 impl<T: Zeroable> Zeroed<T> {
-    pub(super) fn none() -> Zeroed<T> {
-        Zeroed(Box::new([]))
-    }
-
     pub(super) fn new(len: usize) -> Option<Zeroed<T>> {
         Some(Zeroed((0..len).map(|_| T::zero()).collect()))
     }

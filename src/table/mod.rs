@@ -63,24 +63,29 @@ mod takeover;
 pub(crate) use slot::Hash;
 
 use crate::reclaim::{Link, Pin, pin};
-use crate::rule::Rule;
+use crate::rule::{Keeper, Rule};
 use crate::sync::{Counter, Gauge};
 use generation::{Generation, SLOTS};
 use group::{Event, Group, Miss};
 use slot::GROUP_BITS_MIN;
 use std::sync::Arc;
 
-/// The ceiling when none is given.
-pub(crate) const MAX_BYTES: u64 = 512 << 20;
+/// The ceiling when none is given: 516 MiB, for a table of 16.7 million slots and those that it grew from.
+fn max_bytes() -> u64 {
+    Generation::bytes(17, 0) * 2
+}
+
 /// Pins after which garbage is freed, if no other thread is in a call.
 const EPOCHS: usize = 4;
 /// Groups that a look at the load samples.
 const SAMPLE: usize = 16;
+/// Looks in a row at a table that is nearly empty before it is halved.
+const QUIET: u64 = 8;
 
 /// How large a table is and may become.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// The ceiling: bytes of a table and of those that it is moved to, together. `None`: [`MAX_BYTES`],
+    /// The ceiling: bytes of a table and of those that it is moved to, together. `None`: [`max_bytes`],
     /// or one group if that takes more.
     pub(crate) max_bytes: Option<u64>,
     /// Keys to make room for at the start.
@@ -123,14 +128,15 @@ impl Table {
         // A table that never moves need not know its keys' whole hash, and may be as small as one group.
         let bits_least = if size.cells > 0 { 0 } else { GROUP_BITS_MIN };
         let least = bytes(bits_least);
-        let max_bytes = size.max_bytes.unwrap_or(MAX_BYTES.max(least));
+        let max_bytes = size.max_bytes.unwrap_or(max_bytes().max(least));
         if max_bytes < least {
             return Err(least);
         }
         let largest = (bits_least..48).take_while(|bits| bytes(*bits) <= max_bytes).last().unwrap_or(bits_least);
         let first = if size.cells > 0 { largest } else { bits_for(size.expected_keys).min(largest) };
         let held = Arc::new(Gauge::new());
-        let generation = Generation::new(first, size.cells, &held, max_bytes).ok_or(0u64)?;
+        let generation = Generation::new(first, size.cells, &held).ok_or(0u64)?;
+        generation.count();
         Ok(Table {
             current: Link::new(generation),
             cells: size.cells,
@@ -153,16 +159,16 @@ impl Table {
     /// The counters as they are now.
     pub(crate) fn counts(&self) -> Counts {
         let pin = pin();
-        let mut newest = self.generation(&pin);
-        let mut keys = 0;
-        loop {
-            keys = newest.claimed.get().max(keys);
-            let Some(next) = newest.next.get(&pin) else { break };
-            newest = next;
+        let (mut keys, mut capacity) = (0, 0);
+        let mut next = Some(self.generation(&pin));
+        while let Some(generation) = next {
+            keys = generation.claimed.get().max(keys);
+            capacity = generation.slots().max(capacity);
+            next = generation.next.get(&pin);
         }
         Counts {
             keys,
-            capacity: newest.slots(),
+            capacity,
             bytes: self.held.get(),
             growths: self.growths.get(),
             shrinks: self.shrinks.get(),
@@ -173,23 +179,22 @@ impl Table {
 
     /// Ends a move that is under way, gives back memory if most keys are idle, and frees what was
     /// retired. Looks at every slot.
-    pub(crate) fn maintain<R: Rule<Mover = R>>(&self, rule: &R) {
-        self.shrink(rule, &pin());
+    pub(crate) fn maintain<K: Keeper>(&self, keeper: &K) {
+        self.shrink(keeper, &pin());
         // What is retired is freed two epochs later, each under a pin of its own.
         for _ in 0..EPOCHS {
             pin().collect();
         }
     }
 
-    fn shrink<R: Rule<Mover = R>>(&self, rule: &R, pin: &Pin) {
-        self.finish(rule, pin);
+    fn shrink<K: Keeper>(&self, keeper: &K, pin: &Pin) {
+        self.finish(keeper, pin);
         let generation = self.generation(pin);
         if self.cells == 0 && generation.next.get(pin).is_none() {
-            let busy = (0..generation.groups()).map(|index| Group { generation, index }.busy(rule)).sum();
+            let busy = (0..generation.groups()).map(|index| Group { generation, index }.busy(keeper)).sum();
             let bits = bits_for(busy).max(self.bits_min);
-            if bits < generation.group_bits && self.fits(bits) {
-                self.start(generation, bits, pin);
-                self.finish(rule, pin);
+            if bits < generation.group_bits && self.start(generation, bits, pin) {
+                self.finish(keeper, pin);
             }
         }
     }
@@ -220,33 +225,37 @@ impl Table {
     /// Everything but a hit: the key is new, or being moved, or the table is.
     #[cold]
     #[inline(never)]
-    fn call<R: Rule>(&self, hash: Hash, rule: &R, pin: &Pin) -> R::Outcome {
+    fn call<R: Rule>(&self, hash: Hash, rule: R, pin: &Pin) -> R::Outcome {
         let generation = self.generation(pin);
         if generation.next.get(pin).is_some() {
-            self.move_group(generation, generation.next_to_move(), rule.mover(), pin);
+            self.move_group(generation, generation.next_to_move(), &rule.keeper(), pin);
             self.advance(generation, pin);
         }
-        self.call_from(generation, hash, rule, pin)
+        let mut came = false;
+        let outcome = self.call_from(generation, hash, &rule, pin, &mut came);
+        if came {
+            self.look_at_load(hash, &rule.keeper(), pin);
+        }
+        outcome
     }
 
     /// The call, in the last generation from `first` on; the key's groups before it are moved first.
-    fn call_from<R: Rule>(&self, first: &Generation, hash: Hash, rule: &R, pin: &Pin) -> R::Outcome {
+    /// `came`: whether the key was new and took a slot at nobody's loss.
+    fn call_from<R: Rule>(&self, first: &Generation, hash: Hash, rule: &R, pin: &Pin, came: &mut bool) -> R::Outcome {
         let mut generation = first;
         let mut at_ceiling = false;
         loop {
             while let Some(next) = generation.next.get(pin) {
-                self.move_group(generation, hash.group(generation.group_bits), rule.mover(), pin);
+                self.move_group(generation, hash.group(generation.group_bits), &rule.keeper(), pin);
                 generation = next;
             }
-            let may_grow = !at_ceiling && self.fits(generation.group_bits + 1);
-            let claimed = generation.claimed.get();
-            match Group::of(generation, hash).attempt(hash, rule, may_grow, |event| self.event(generation, event)) {
-                Ok(outcome) => {
-                    if may_grow && generation.claimed.get() != claimed {
-                        self.look_at_load(generation, hash, rule.mover(), pin);
-                    }
-                    return outcome;
-                }
+            let may_grow = !at_ceiling && self.may_grow_from(generation);
+            let event = |event| {
+                *came |= event != Event::TookIndebted;
+                self.event(generation, event);
+            };
+            match Group::of(generation, hash).attempt(hash, rule, may_grow, event) {
+                Ok(outcome) => return outcome,
                 // No memory: as if the table were at its ceiling.
                 Err(Miss::Crowded) => at_ceiling = !self.start(generation, generation.group_bits + 1, pin),
                 Err(Miss::Again | Miss::Frozen) => {}
@@ -254,10 +263,10 @@ impl Table {
         }
     }
 
-    fn move_group<R: Rule<Mover = R>>(&self, from: &Generation, index: usize, rule: &R, pin: &Pin) {
-        from.move_group(index, rule, pin, |hash, carry| {
+    fn move_group<K: Keeper>(&self, from: &Generation, index: usize, keeper: &K, pin: &Pin) {
+        from.move_group(index, keeper, pin, |hash, carry| {
             if let Some(next) = from.next.get(pin) {
-                self.call_from(next, hash, carry, pin);
+                self.call_from(next, hash, &carry, pin, &mut false);
             }
         });
     }
@@ -271,47 +280,68 @@ impl Table {
         }
     }
 
-    /// Whether a generation of 2^`bits` groups fits under the ceiling beside those that are there.
-    fn fits(&self, bits: u32) -> bool {
-        let bytes = Generation::bytes(bits, self.cells).saturating_add(self.held.get());
-        self.cells == 0 && bytes <= self.max_bytes
+    /// Whether the next size is under the ceiling. Twice its bytes, since all the sizes before it take as
+    /// much again if nobody shrank between: so a thread that is held up in an old table, which can't be
+    /// freed then, keeps nobody from growing.
+    fn may_grow_from(&self, generation: &Generation) -> bool {
+        self.cells == 0 && Generation::bytes(generation.group_bits + 1, 0).saturating_mul(2) <= self.max_bytes
     }
 
-    /// Grows the table when 60 % of its slots are in use and 40 % are not idle. Looks each time that
-    /// another 1/64 of them came into use.
-    fn look_at_load<R: Rule>(&self, generation: &Generation, hash: Hash, rule: &R, pin: &Pin) {
+    /// Looks at a few groups each time that as many keys as 1/64 of the slots have come. Doubles the table
+    /// when 60 % of its slots are in use and 40 % are not idle; halves it when no more than 6 % were
+    /// not idle at [`QUIET`] looks in a row, during which twice as many keys came: so a table whose keys
+    /// become idle all at once, at the edge of a window, keeps the size that it will need again.
+    fn look_at_load<K: Keeper>(&self, hash: Hash, keeper: &K, pin: &Pin) {
+        let generation = self.generation(pin);
         let (claimed, slots) = (generation.claimed.get(), generation.slots());
-        if claimed * 5 < slots * 3 || !claimed.is_multiple_of((slots / 64).max(1)) {
+        let keys = claimed + self.took_idle.get();
+        if self.cells > 0 || generation.next.get(pin).is_some() || !keys.is_multiple_of((slots / 64).max(1)) {
             return;
         }
         let sample = SAMPLE.min(generation.groups());
         let first = hash.group(generation.group_bits);
         let stride = generation.groups() / sample;
         let group = |i| Group { generation, index: (first + i * stride) % generation.groups() };
-        let busy: u64 = (0..sample).map(|i| group(i).busy(rule)).sum();
-        if busy * 5 >= (sample * SLOTS) as u64 * 2 {
+        let busy: u64 = (0..sample).map(|i| group(i).busy(keeper)).sum();
+        let seen = (sample * SLOTS) as u64;
+        if busy * 16 > seen {
+            generation.quiet.set(0);
+        } else if generation.quiet.add_one() + 1 >= QUIET && generation.group_bits > self.bits_min {
+            self.start(generation, generation.group_bits - 1, pin);
+        }
+        if claimed * 5 >= slots * 3 && busy * 5 >= seen * 2 && self.may_grow_from(generation) {
             self.start(generation, generation.group_bits + 1, pin);
         }
     }
 
-    /// Hangs a next generation on `generation`, unless one is there. Gives whether one is there now.
+    /// Hangs a next generation on `generation`, unless one is there or would be above the ceiling. Gives
+    /// whether one is there now.
     fn start(&self, generation: &Generation, bits: u32, pin: &Pin) -> bool {
+        generation.count();
+        // Before the look at `next`: what is held may already have the next one in it.
+        let held = self.held.get();
         if generation.next.get(pin).is_some() {
             return true;
         }
-        let Some(next) = Generation::new(bits, self.cells, &self.held, self.max_bytes) else { return false };
+        if Generation::bytes(bits, self.cells).saturating_add(held) > self.max_bytes {
+            return false;
+        }
+        let Some(next) = Generation::new(bits, self.cells, &self.held) else { return false };
         if generation.next.set(next, pin) {
             if bits > generation.group_bits { &self.growths } else { &self.shrinks }.add_one();
+        }
+        if let Some(next) = generation.next.get(pin) {
+            next.count();
         }
         true
     }
 
     /// Moves whatever is left of a move.
-    fn finish<R: Rule<Mover = R>>(&self, rule: &R, pin: &Pin) {
+    fn finish<K: Keeper>(&self, keeper: &K, pin: &Pin) {
         let mut generation = self.generation(pin);
         while let Some(next) = generation.next.get(pin) {
             for index in 0..generation.groups() {
-                self.move_group(generation, index, rule, pin);
+                self.move_group(generation, index, keeper, pin);
             }
             self.advance(generation, pin);
             generation = next;
@@ -347,11 +377,11 @@ pub(crate) struct Visit<'t> {
 impl Visit<'_> {
     /// One call of the key of `hash`.
     #[inline(always)]
-    pub(crate) fn call<R: Rule>(&self, hash: Hash, rule: &R) -> R::Outcome {
+    pub(crate) fn call<R: Rule>(&self, hash: Hash, rule: R) -> R::Outcome {
         let generation = self.table.generation(&self.pin);
         // A table that moves is everybody's business, or it would never end when no key is new.
         if generation.next.get(&self.pin).is_none()
-            && let Some(outcome) = Group::of(generation, hash).hit(hash, rule)
+            && let Some(outcome) = Group::of(generation, hash).hit(hash, &rule)
         {
             return outcome;
         }

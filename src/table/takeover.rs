@@ -9,7 +9,7 @@
 
 use super::group::{Event, Group, Miss, kept};
 use super::slot::{Hash, Tag};
-use crate::rule::{Rank, Rule};
+use crate::rule::{Keeper, Rank, Rule};
 use crate::word::Word;
 
 /// What is to be taken.
@@ -28,11 +28,12 @@ impl Group<'_> {
         crowded_ends: bool,
         event: &mut impl FnMut(Event),
     ) -> Result<R::Outcome, Miss> {
-        let (at, tag, word, state) = self.victim(hash, rule)?;
-        let (slot, ring) = (self.slot(at), self.ring::<R>(at));
+        let (at, tag, word, state) = self.victim(hash, &rule.keeper())?;
+        let (slot, ring) = (self.slot(at), self.ring::<R::Keeper>(at));
         match state {
             Victim::Vacant => {
-                if let Some(outcome) = kept(rule.newcomer(word, self.floor(), ring)) {
+                let floor = self.floor();
+                if let Some(outcome) = kept(rule.again().newcomer(word, floor, ring)) {
                     return Ok(outcome);
                 }
                 slot.swap_tag(tag, Tag::reserve(hash, tag, word.epoch())).map_err(|_| Miss::Again)?;
@@ -46,13 +47,14 @@ impl Group<'_> {
                 if crowded_ends && !rank.is_idle() {
                     return Err(Miss::Crowded);
                 }
-                if let Some(outcome) = kept(rule.heir(word, self.floor(), ring)) {
+                let floor = self.floor();
+                if let Some(outcome) = kept(rule.again().heir(word, floor, ring)) {
                     return Ok(outcome);
                 }
                 // First the floor, then the word, then the tag: from the moment when the key's slot
                 // is no longer its own, the floor speaks for it.
-                self.raise_floor(|floor| rule.raise(floor, word, ring));
-                let closed = rule.left_behind(word).with_epoch(word.epoch() + 1);
+                self.raise_floor(|floor| rule.keeper().raise(floor, word, ring));
+                let closed = rule.keeper().left_behind(word).with_epoch(word.epoch() + 1);
                 if !slot.swap_word(word, closed) {
                     return Err(Miss::Again);
                 }
@@ -65,7 +67,7 @@ impl Group<'_> {
 
     /// The slot to take: a vacant one, else an idle one, else the one with the least time until it is
     /// as good as fresh, else a reservation that nobody finished.
-    fn victim<R: Rule>(self, hash: Hash, rule: &R) -> Result<(usize, Tag, Word, Victim), Miss> {
+    fn victim<K: Keeper>(self, hash: Hash, keeper: &K) -> Result<(usize, Tag, Word, Victim), Miss> {
         let mut least: Option<(usize, Tag, Word, Rank)> = None;
         let mut reservation = None;
         for at in Self::probe(hash) {
@@ -88,7 +90,7 @@ impl Group<'_> {
             if !tag.matches(word) {
                 return Ok((at, tag, word, Victim::Vacant));
             }
-            let rank = rule.rank(word, self.ring::<R>(at));
+            let rank = keeper.rank(word, self.ring::<K>(at));
             if rank.is_idle() {
                 return Ok((at, tag, word, Victim::Live(rank)));
             }

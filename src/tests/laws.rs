@@ -1015,7 +1015,7 @@ fn each_of_many_keys_gets_exactly_its_limit_while_the_table_grows() {
 fn a_table_that_shrinks_remembers_whom_it_evicted() {
     let mut evicted = 0;
     for round in 0..12 {
-        let limiter = small(Rule::token(10, 10 * SECOND, 10).limit().expect("a limit"), 25_000);
+        let limiter = small(Rule::token(10, 10 * SECOND, 10).limit().expect("a limit"), 33_000);
         // So many keys that the table grows to its ceiling; soon they are idle.
         for key in 0..40_000u64 {
             let _ = limiter.allow_at(key.to_le_bytes(), 1, TODAY);

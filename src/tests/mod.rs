@@ -1,5 +1,6 @@
 //! Tests that go through the public face only: the engine against its dull twins (`model`), the laws
-//! that every limiter keeps (`laws`), and the faults of other limiters as cases (`faults`).
+//! that every limiter keeps (`laws`), calls that are late (`late`), and the faults of other limiters as
+//! cases (`faults`). `table` and `loom` test the table alone, under a rule of their own (`unit`).
 //!
 //! Time is a value in all of them; nothing sleeps.
 
@@ -7,6 +8,8 @@
 mod faults;
 #[cfg(all(feature = "capi", not(loom)))]
 mod header;
+#[cfg(not(loom))]
+mod late;
 #[cfg(not(loom))]
 mod laws;
 #[cfg(loom)]

@@ -3,7 +3,7 @@
 //! Groups have four slots in tests, so that growth, takeover and shrinkage happen within a few calls.
 
 use super::unit::{LIMIT, Unit};
-use crate::table::{Hash, Size, Table};
+use crate::table::{Counts, Hash, Size, Table};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -27,7 +27,7 @@ fn key(n: u64) -> Hash {
 }
 
 fn call(table: &Table, n: u64, rule: Unit) -> bool {
-    table.visit().call(key(n), &rule)
+    table.visit().call(key(n), rule)
 }
 
 /// Repeats `step` until the table holds `bytes`: garbage waits for the calls of other threads that are
@@ -107,6 +107,37 @@ fn idle_keys_are_forgotten_and_the_table_shrinks() {
 }
 
 #[test]
+fn calls_shrink_a_table_whose_keys_stay_idle() {
+    let table = Table::new(size(1 << 20, 0)).expect("a table");
+    for n in 0..1000 {
+        assert!(call(&table, n, BUSY));
+    }
+    let full = table.counts();
+    // New keys come by while everything is idle; nobody maintains.
+    for n in 1000..3000 {
+        call(&table, n, IDLE);
+    }
+    let counts = table.counts();
+    assert!(counts.shrinks > 0 && counts.capacity * 8 <= full.capacity, "{counts:?}");
+}
+
+#[test]
+fn a_table_whose_keys_become_idle_all_at_once_keeps_its_size() {
+    let table = Table::new(size(1 << 20, 0)).expect("a table");
+    for n in 0..1000 {
+        assert!(call(&table, n, BUSY));
+    }
+    let full = table.counts();
+    // As at the edge of a window, and again when the new keys of the next one are a tenth of the slots.
+    for edge in 1..20 {
+        for n in 0..full.capacity / 10 {
+            call(&table, edge * 1000 + n, if n < full.capacity / 20 { IDLE } else { BUSY });
+        }
+    }
+    assert_eq!(table.counts().shrinks, 0);
+}
+
+#[test]
 fn an_idle_slot_is_taken_before_the_table_grows_or_evicts() {
     let table = Table::new(size(1 << 20, 0)).expect("a table");
     for n in 0..4 {
@@ -132,6 +163,37 @@ fn a_table_never_takes_more_than_its_ceiling() {
         }
         let counts = table.counts();
         assert!(counts.keys <= counts.capacity && counts.took_indebted > 0);
+    }
+}
+
+/// Calls 3000 keys, while a visit began before if `held_up`: whatever that may look at cannot be freed.
+fn crowd(ceiling: u64, held_up: bool) -> Counts {
+    let table = Table::new(size(ceiling, 0)).expect("a table");
+    let _visit = held_up.then(|| table.visit());
+    for n in 0..3000 {
+        call(&table, n, BUSY);
+        assert!(table.counts().bytes <= ceiling);
+    }
+    table.counts()
+}
+
+#[test]
+fn a_thread_that_is_held_up_keeps_nobody_from_growing() {
+    for groups in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 95, 96, 97, 127, 128, 1 << 14] {
+        let (held_up, free) = (crowd(groups * group(), true), crowd(groups * group(), false));
+        assert_eq!((held_up.capacity, held_up.took_indebted), (free.capacity, free.took_indebted), "{groups}");
+    }
+}
+
+#[test]
+fn threads_that_grow_at_once_evict_nobody_below_the_ceiling() {
+    let alone = crowd(1 << 30, false);
+    let ceiling = 2 * alone.capacity / 4 * group();
+    for round in 0..10 {
+        let table = Table::new(size(ceiling, 0)).expect("a table");
+        let granted = storm(&table, 6, 3000, 1, |_| BUSY);
+        assert!(granted.iter().all(|n| *n == LIMIT), "round {round}");
+        assert_eq!(table.counts().took_indebted, 0, "round {round}");
     }
 }
 

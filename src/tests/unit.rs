@@ -1,7 +1,7 @@
 //! The harshest rule there is, for tests of the table: a key may be granted [`LIMIT`] units and nothing
 //! ever runs off, so that every unit of debt that gets lost shows as a grant too many.
 
-use crate::rule::{Rank, Ring, Rule, Step};
+use crate::rule::{Keeper, Rank, Ring, Rule, Step, Timed};
 use crate::word::{PlanId, Word};
 
 pub(super) const LIMIT: u64 = 3;
@@ -19,12 +19,28 @@ impl Unit {
     }
 }
 
+impl Timed for Unit {
+    fn again(&self) -> Unit {
+        *self
+    }
+}
+
+impl Keeper for Unit {
+    fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
+        Rank { ns: if self.idle { 0 } else { word.payload() }, units: word.payload() }
+    }
+
+    fn join(&self, a: Word, b: Word) -> Word {
+        if b.payload() > a.payload() { b } else { a }
+    }
+}
+
 impl Rule for Unit {
     type Outcome = bool;
-    type Mover = Unit;
+    type Keeper = Unit;
 
-    fn mover(&self) -> &Unit {
-        self
+    fn keeper(&self) -> Unit {
+        *self
     }
 
     fn step(&self, word: Word, _ring: Ring<'_>) -> Step<bool> {
@@ -33,17 +49,5 @@ impl Rule for Unit {
 
     fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<bool> {
         Unit::judge(word.payload().max(floor.payload()))
-    }
-
-    fn rank(&self, word: Word, _ring: Ring<'_>) -> Rank {
-        Rank { ns: if self.idle { 0 } else { word.payload() }, units: word.payload() }
-    }
-
-    fn raise(&self, floor: Word, word: Word, _ring: Ring<'_>) -> Word {
-        self.join(floor, word)
-    }
-
-    fn join(&self, a: Word, b: Word) -> Word {
-        if b.payload() > a.payload() { b } else { a }
     }
 }
