@@ -1,8 +1,11 @@
-//! Memory that begins as zeros and costs nothing until it is used.
+//! Memory that begins as zeros, costs nothing until it is used, and goes back to the system when it is
+//! given up.
 //!
 //! A table of millions of slots is asked for in one piece while a call waits, so nothing may touch it:
-//! the system hands out zero pages as they are used. It does so only for allocations of its own usual
-//! alignment (a larger one is zeroed by hand), so lines are aligned here, inside a piece slightly larger.
+//! the system hands out zero pages as they are used. On Unix a large piece is a mapping of its own. An
+//! allocator might give memory that it has to zero by hand, and keep it when it is freed (glibc does
+//! both, up to 32 MiB, once pieces of that size were freed). Small pieces, and all on other systems,
+//! are the allocator's; their values are aligned here, inside a piece slightly larger.
 
 use crate::sync::AtomicU64;
 
@@ -42,12 +45,48 @@ mod real {
     use std::ops::Deref;
     use std::ptr::NonNull;
 
-    /// What the system's allocator gives zeroed without touching it.
+    /// What an allocator gives zeroed without touching it, if any does; to align further is our business.
     const USUAL_ALIGN: usize = align_of::<u64>();
+    /// Bytes from which on a piece is a mapping: what it wastes of a page is little then.
+    const LARGE: usize = 1 << 17;
 
     fn layout<T>(len: usize) -> Option<Layout> {
         let bytes = size_of::<T>().checked_mul(len)?.checked_add(align_of::<T>() - USUAL_ALIGN)?;
         Layout::from_size_align(bytes, USUAL_ALIGN).ok()
+    }
+
+    fn is_mapped(layout: Layout) -> bool {
+        cfg!(unix) && layout.size() >= LARGE
+    }
+
+    /// A piece of zeros of a layout whose size is not 0.
+    fn take(layout: Layout) -> Option<NonNull<u8>> {
+        #[cfg(unix)]
+        if is_mapped(layout) {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // SAFETY: a new mapping at a place of the system's choice touches no other memory.
+            let piece = unsafe { libc::mmap(std::ptr::null_mut(), layout.size(), access, kind, -1, 0) };
+            return if piece == libc::MAP_FAILED { None } else { NonNull::new(piece.cast()) };
+        }
+        // SAFETY: the caller's promise.
+        NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
+    }
+
+    /// Gives a piece back.
+    ///
+    /// # Safety
+    /// It came from `take` with this layout, and nobody uses it any more.
+    unsafe fn give(piece: NonNull<u8>, layout: Layout) {
+        #[cfg(unix)]
+        if is_mapped(layout) {
+            // SAFETY: the caller's promise: this is a whole mapping, and ours.
+            let status = unsafe { libc::munmap(piece.as_ptr().cast(), layout.size()) };
+            debug_assert_eq!(status, 0);
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { std::alloc::dealloc(piece.as_ptr(), layout) };
     }
 
     impl<T: Zeroable> Zeroed<T> {
@@ -60,9 +99,7 @@ mod real {
             if len == 0 {
                 return Some(Zeroed::none());
             }
-            let layout = layout::<T>(len)?;
-            // SAFETY: the layout's size is not 0, since `len` is not and a `T` has a size.
-            let piece = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
+            let piece = take(layout::<T>(len)?)?;
             let skip = piece.align_offset(align_of::<T>());
             // SAFETY: to align within the piece takes at most the bytes that `layout` added for it.
             let first = unsafe { piece.add(skip) }.cast::<T>();
@@ -85,8 +122,8 @@ mod real {
         fn drop(&mut self) {
             if self.len > 0 {
                 let layout = layout::<T>(self.len).expect("the layout that it was made with");
-                // SAFETY: allocated in `new` with this layout, and dropped once.
-                unsafe { std::alloc::dealloc(self.piece.as_ptr(), layout) };
+                // SAFETY: taken in `new` with this layout, and dropped once.
+                unsafe { give(self.piece, layout) };
             }
         }
     }
@@ -135,7 +172,7 @@ mod tests {
 
     #[test]
     fn pieces_are_aligned_zero_and_as_long_as_asked() {
-        for len in [0, 1, 2, 63, 1000] {
+        for len in [0, 1, 2, 63, 1000, 100_000] {
             let wide = Zeroed::<Wide>::new(len).unwrap();
             assert_eq!(wide.len(), len);
             assert!(wide.iter().all(|w| std::ptr::from_ref(w).addr().is_multiple_of(64)));
