@@ -443,12 +443,16 @@ fn unreadable_lines_are_counted_and_shown() {
 fn nothing_to_read_is_no_error() {
     let empty = write_file("empty.log", b"");
     assert_eq!(replayed(&[&empty], &["--limit", "token-bucket 1/1m"]), "There was no request to judge.\n");
+}
+
+#[test]
+fn a_file_that_is_no_log_is_an_error() {
     let bad = write_file("bad.log", b"nonsense\n");
-    let report = replayed(&[&bad], &["--limit", "token-bucket 1/1m"]);
-    assert!(
-        report.starts_with("There was no request to judge.\n\n1 line could not be read and is not counted above:\n"),
-        "{report}"
-    );
+    let ended = run(&["replay", bad.to_str().unwrap(), "--limit", "token-bucket 1/1m"], b"");
+    let expected = "There was no request to judge.\n\n1 line could not be read and is not counted above:\n";
+    assert!(ended.out.starts_with(expected), "{}", ended.out);
+    let why = "azud replay: not one line could be read; expected the common or combined format of nginx and Apache\n";
+    assert_eq!((ended.code, ended.err.as_str()), (Some(2), why));
 }
 
 #[test]

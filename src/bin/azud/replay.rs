@@ -61,7 +61,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         .reorder_window(Duration::from_secs(arguments.reorder));
     // No report about half the traffic: it would pass for one about all of it.
     let report = replay.run(sources).map_err(Failure::input)?;
-    std::io::stdout().lock().write_all(report::text(&report).as_bytes()).map_err(Failure::Output)
+    std::io::stdout().lock().write_all(report::text(&report).as_bytes()).map_err(Failure::Output)?;
+    if report.requests.all == 0 && report.unreadable.count > 0 {
+        return Err(Failure::input("not one line could be read; expected the common or combined format of nginx and Apache"));
+    }
+    Ok(())
 }
 
 /// Opens every file before any is read.
