@@ -76,6 +76,12 @@ pub(crate) trait Keeper: Timed {
         self.join(floor, word)
     }
 
+    /// The word that a key may begin to live with which finds `word` in the slot it reserved, charged or
+    /// not: it owes what the floor says, too. `None` if a word cannot say that.
+    fn adopt(&self, word: Word, floor: Word) -> Option<Word> {
+        Some(self.join(word, floor))
+    }
+
     /// What an evicted key leaves in its slot.
     fn left_behind(&self, word: Word) -> Word {
         word

@@ -166,6 +166,10 @@ impl Keeper for Call<'_> {
         a
     }
 
+    fn adopt(&self, word: Word, floor: Word) -> Option<Word> {
+        (floor.0 <= self.moment.now).then_some(word)
+    }
+
     fn left_behind(&self, word: Word) -> Word {
         self.pack(Log { newest: 0, used: 0, ..self.unpack(word) })
     }

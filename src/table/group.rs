@@ -261,7 +261,14 @@ impl<'t> Group<'t> {
             let rule = rule.again();
             match rule.newcomer(word, floor, ring) {
                 Step::Keep(outcome) => {
-                    let _ = slot.swap_tag(tag, tag.dropped());
+                    // A refusal or a peek. The word may hold the charge of another call, which counts
+                    // once the tag is settled.
+                    let end = match rule.keeper().adopt(word, floor) {
+                        None => tag.dropped(),
+                        Some(adopted) if slot.swap_word(word, adopted.with_epoch(word.epoch())) => tag.settled(),
+                        Some(_) => continue,
+                    };
+                    let _ = slot.swap_tag(tag, end);
                     return Ok(outcome);
                 }
                 Step::Write(charged, outcome) | Step::Mend(charged, outcome) => {

@@ -24,8 +24,9 @@
 //!    for a reservation; resolve.
 //! 5. **Resolve**: of all reservations of the key drop all but the first, all if it has a live slot. Scan
 //!    again if the survivor is not the one that was known before the scan. Read the floor, the word, the
-//!    tag. Judge; exchange the word for one with the charge in it; **settle** the tag. The call counts if
-//!    it was settled, by its caller or by a helper, and did not if the reservation was dropped.
+//!    tag. Judge; exchange the word for one with the charge in it, or, if nothing is charged, with what
+//!    the floor says; **settle** the tag. The call counts if it was settled, by its caller or by a helper,
+//!    and did not if the reservation was dropped.
 //!
 //! So an idle key's slot is taken at no loss, and no sweeper is needed. Under a flood of new keys a
 //! group behaves like a Space-Saving summary (Metwally, Agrawal, El Abbadi, 2005): what is recorded for
@@ -70,10 +71,9 @@ use group::{Event, Group, Miss};
 use slot::GROUP_BITS_MIN;
 use std::sync::Arc;
 
-/// The ceiling when none is given: 516 MiB, for a table of 16.7 million slots and those that it grew from.
-fn max_bytes() -> u64 {
-    Generation::bytes(17, 0) * 2
-}
+/// The ceiling when none is given: for a table of 16.7 million slots (2^17 groups of 2064 bytes) and those
+/// that it grew from.
+const MAX_BYTES: u64 = 516 << 20;
 
 /// Pins after which garbage is freed, if no other thread is in a call.
 const EPOCHS: usize = 4;
@@ -85,7 +85,7 @@ const QUIET: u64 = 8;
 /// How large a table is and may become.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// The ceiling: bytes of a table and of those that it is moved to, together. `None`: [`max_bytes`],
+    /// The ceiling: bytes of a table and of those that it is moved to, together. `None`: [`MAX_BYTES`],
     /// or one group if that takes more.
     pub(crate) max_bytes: Option<u64>,
     /// Keys to make room for at the start.
@@ -128,7 +128,7 @@ impl Table {
         // A table that never moves need not know its keys' whole hash, and may be as small as one group.
         let bits_least = if size.cells > 0 { 0 } else { GROUP_BITS_MIN };
         let least = bytes(bits_least);
-        let max_bytes = size.max_bytes.unwrap_or(max_bytes().max(least));
+        let max_bytes = size.max_bytes.unwrap_or(MAX_BYTES.max(least));
         if max_bytes < least {
             return Err(least);
         }

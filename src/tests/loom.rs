@@ -3,7 +3,7 @@
 //! A model is a named race of two or three callers over a group of two slots, under the rule of `unit`.
 //! What a key is granted is counted outside.
 
-use super::unit::{LIMIT, Unit};
+use super::unit::{BUSY, IDLE, LIMIT, PEEK, Unit};
 use crate::table::{Hash, Size, Table};
 use loom::sync::Arc;
 use loom::thread;
@@ -23,9 +23,6 @@ fn table(may_grow: bool) -> Arc<Table> {
 fn call(table: &Table, n: u64, rule: Unit) -> u64 {
     u64::from(table.visit().call(key(n), rule))
 }
-
-const BUSY: Unit = Unit { idle: false };
-const IDLE: Unit = Unit { idle: true };
 
 /// What one caller asks for, one after the other.
 type Calls = &'static [(u64, Unit)];
@@ -160,6 +157,11 @@ fn loom_insert_against_growth() {
 #[test]
 fn loom_two_inserts_of_one_key_against_growth() {
     exactly_while_growing(&[2, 3], &[&[(1, BUSY)], &[(1, BUSY)]]);
+}
+
+#[test]
+fn loom_insert_against_a_peek_that_resolves_it() {
+    exactly(&[2], &[&[(1, BUSY)], &[(1, PEEK)]]);
 }
 
 #[test]

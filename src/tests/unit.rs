@@ -7,15 +7,22 @@ use crate::word::{PlanId, Word};
 pub(super) const LIMIT: u64 = 3;
 
 /// One unit of a limit that never refills. `idle`: everything reads as idle, so that slots are taken
-/// at no loss and the floor alone remembers.
+/// at no loss and the floor alone remembers. `peek`: asks and charges nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Unit {
-    pub(super) idle: bool,
+    idle: bool,
+    peek: bool,
 }
 
+pub(super) const BUSY: Unit = Unit { idle: false, peek: false };
+pub(super) const IDLE: Unit = Unit { idle: true, peek: false };
+#[cfg(loom)]
+pub(super) const PEEK: Unit = Unit { idle: false, peek: true };
+
 impl Unit {
-    fn judge(used: u64) -> Step<bool> {
-        if used < LIMIT { Step::Write(Word::new(PlanId::ONLY, used + 1), true) } else { Step::Keep(false) }
+    fn judge(self, used: u64) -> Step<bool> {
+        let is_granted = used < LIMIT && !self.peek;
+        if is_granted { Step::Write(Word::new(PlanId::ONLY, used + 1), true) } else { Step::Keep(false) }
     }
 }
 
@@ -44,10 +51,10 @@ impl Rule for Unit {
     }
 
     fn step(&self, word: Word, _ring: Ring<'_>) -> Step<bool> {
-        Unit::judge(word.payload())
+        self.judge(word.payload())
     }
 
     fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<bool> {
-        Unit::judge(word.payload().max(floor.payload()))
+        self.judge(word.payload().max(floor.payload()))
     }
 }
