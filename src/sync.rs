@@ -33,6 +33,11 @@ impl Counter {
     }
 
     /// Relaxed, as [`add_one`](Self::add_one).
+    pub(crate) fn raise(&self, n: u64) {
+        self.0.fetch_max(n, Relaxed);
+    }
+
+    /// Relaxed, as [`add_one`](Self::add_one).
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }

@@ -100,6 +100,8 @@ pub(crate) struct Table {
     cells: usize,
     /// It does not shrink below this.
     bits_min: u32,
+    /// Calls do not halve it below this: in the size before, all keys of some group were in debt.
+    bits_uncrowded: Counter,
     max_bytes: u64,
     /// Bytes of all generations, those that are retired and not yet freed too.
     held: Arc<Gauge>,
@@ -141,6 +143,7 @@ impl Table {
             current: Link::new(generation),
             cells: size.cells,
             bits_min: bits_for(size.expected_keys).min(first),
+            bits_uncrowded: Counter::new(0),
             max_bytes,
             held,
             growths: Counter::new(0),
@@ -193,6 +196,7 @@ impl Table {
         if self.cells == 0 && generation.next.get(pin).is_none() {
             let busy = (0..generation.groups()).map(|index| Group { generation, index }.busy(keeper)).sum();
             let bits = bits_for(busy).max(self.bits_min);
+            self.bits_uncrowded.set(0);
             if bits < generation.group_bits && self.start(generation, bits, pin) {
                 self.finish(keeper, pin);
             }
@@ -256,8 +260,12 @@ impl Table {
             };
             match Group::of(generation, hash).attempt(hash, rule, may_grow, event) {
                 Ok(outcome) => return outcome,
-                // No memory: as if the table were at its ceiling.
-                Err(Miss::Crowded) => at_ceiling = !self.start(generation, generation.group_bits + 1, pin),
+                Err(Miss::Crowded) => {
+                    let bits = generation.group_bits + 1;
+                    self.bits_uncrowded.raise(bits.into());
+                    // No memory: as if the table were at its ceiling.
+                    at_ceiling = !self.start(generation, bits, pin);
+                }
                 Err(Miss::Again | Miss::Frozen) => {}
             }
         }
@@ -306,8 +314,11 @@ impl Table {
         let seen = (sample * SLOTS) as u64;
         if busy * 16 > seen {
             generation.quiet.set(0);
-        } else if generation.quiet.add_one() + 1 >= QUIET && generation.group_bits > self.bits_min {
-            self.start(generation, generation.group_bits - 1, pin);
+        } else if generation.quiet.add_one() + 1 >= QUIET {
+            let least = self.bits_uncrowded.get().max(self.bits_min.into());
+            if u64::from(generation.group_bits) > least {
+                self.start(generation, generation.group_bits - 1, pin);
+            }
         }
         if claimed * 5 >= slots * 3 && busy * 5 >= seen * 2 && self.may_grow_from(generation) {
             self.start(generation, generation.group_bits + 1, pin);

@@ -103,35 +103,50 @@ fn idle_keys_are_forgotten_and_the_table_shrinks() {
     assert!((0..LIMIT).all(|_| call(&table, 7, BUSY)) && !call(&table, 7, BUSY));
 }
 
+/// A table of 1000 keys that are spread evenly, so that it grew for its load and not because five met in
+/// a group of four; and a call of such a key.
+fn even() -> (Table, impl Fn(&Table, u64, Unit)) {
+    let table = Table::new(size(1 << 20, 0)).expect("a table");
+    let call = |table: &Table, n: u64, rule| _ = table.visit().call(Hash::new((n + 1).reverse_bits()), rule);
+    (0..1000).for_each(|n| call(&table, n, BUSY));
+    (table, call)
+}
+
 #[test]
 fn calls_shrink_a_table_whose_keys_stay_idle() {
-    let table = Table::new(size(1 << 20, 0)).expect("a table");
-    for n in 0..1000 {
-        assert!(call(&table, n, BUSY));
-    }
+    let (table, call) = even();
     let full = table.counts();
     // New keys come by while everything is idle; nobody maintains.
     for n in 1000..3000 {
         call(&table, n, IDLE);
     }
     let counts = table.counts();
-    assert!(counts.shrinks > 0 && counts.capacity * 8 <= full.capacity, "{counts:?}");
+    assert!(counts.shrinks > 0 && counts.capacity * 8 <= full.capacity, "{full:?} {counts:?}");
 }
 
 #[test]
 fn a_table_whose_keys_become_idle_all_at_once_keeps_its_size() {
-    let table = Table::new(size(1 << 20, 0)).expect("a table");
-    for n in 0..1000 {
-        assert!(call(&table, n, BUSY));
-    }
+    let (table, call) = even();
     let full = table.counts();
-    // As at the edge of a window, and again when the new keys of the next one are a tenth of the slots.
+    // As at the edge of a window, again and again, when the keys of each are a tenth of the slots.
     for edge in 1..20 {
         for n in 0..full.capacity / 10 {
             call(&table, edge * 1000 + n, if n < full.capacity / 20 { IDLE } else { BUSY });
         }
     }
     assert_eq!(table.counts().shrinks, 0);
+}
+
+#[test]
+fn a_table_that_was_crowded_is_not_halved_again_by_calls() {
+    let table = Table::new(size(1 << 20, 0)).expect("a table");
+    let call = |raw: u64, rule| _ = table.visit().call(Hash::new(raw), rule);
+    // Five keys that only the tenth bit of a group's number tells apart, and few others.
+    (0..5u64).for_each(|n| call(n << 54, BUSY));
+    assert_eq!(table.counts().growths, 8);
+    (0..2000u64).for_each(|n| call((n << 1 | 1).reverse_bits(), IDLE));
+    let counts = table.counts();
+    assert_eq!((counts.shrinks, counts.growths), (0, 8));
 }
 
 #[test]
@@ -189,8 +204,8 @@ fn threads_that_grow_at_once_evict_nobody_below_the_ceiling() {
     for round in 0..10 {
         let table = Table::new(size(ceiling, 0)).expect("a table");
         let granted = storm(&table, 6, 3000, 1, |_| BUSY);
-        let wrong: Vec<_> = granted.iter().enumerate().filter(|(_, n)| **n != LIMIT).collect();
-        assert!(wrong.is_empty() && table.counts().took_indebted == 0, "round {round}: {wrong:?} {:?} {alone:?}", table.counts());
+        let wrong = granted.iter().filter(|n| **n != LIMIT).count();
+        assert!(wrong == 0 && table.counts().took_indebted == 0, "round {round}: {wrong} {:?}", table.counts());
     }
 }
 
