@@ -52,11 +52,12 @@
 //! contention.
 //!
 //! Compare Purcell and Harris, *Non-blocking hashtables with open addressing* (2005), and DLHT
-//! (Katsarakis and others, 2024). Growth is in `grow.rs`.
+//! (Katsarakis and others, 2024). Growth is in `grow.rs`, when it happens in `load.rs`.
 
 mod generation;
 mod group;
 mod grow;
+mod load;
 mod memory;
 mod slot;
 mod takeover;
@@ -66,8 +67,9 @@ pub(crate) use slot::Hash;
 use crate::reclaim::{Link, Pin, pin};
 use crate::rule::{Keeper, Rule};
 use crate::sync::{Counter, Gauge};
-use generation::{Generation, SLOTS};
+use generation::Generation;
 use group::{Event, Group, Miss};
+use load::bits_for;
 use slot::GROUP_BITS_MIN;
 use std::sync::Arc;
 
@@ -77,11 +79,6 @@ const MAX_BYTES: u64 = 516 << 20;
 
 /// Pins after which garbage is freed, if no other thread is in a call.
 const EPOCHS: usize = 4;
-/// Groups that a look at the load samples.
-const SAMPLE: usize = 16;
-/// Looks in a row at a table that is nearly empty before it is halved.
-const QUIET: u64 = 8;
-
 /// How large a table is and may become.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
@@ -190,19 +187,6 @@ impl Table {
         }
     }
 
-    fn shrink<K: Keeper>(&self, keeper: &K, pin: &Pin) {
-        self.finish(keeper, pin);
-        let generation = self.generation(pin);
-        if self.cells == 0 && generation.next.get(pin).is_none() {
-            let busy = (0..generation.groups()).map(|index| Group { generation, index }.busy(keeper)).sum();
-            let bits = bits_for(busy).max(self.bits_min);
-            self.bits_uncrowded.set(0);
-            if bits < generation.group_bits && self.start(generation, bits, pin) {
-                self.finish(keeper, pin);
-            }
-        }
-    }
-
     /// How many slots of the newest generation are live for `hash`: at most one, ever.
     #[cfg(all(test, loom))]
     pub(crate) fn live_slots(&self, hash: Hash) -> usize {
@@ -288,43 +272,6 @@ impl Table {
         }
     }
 
-    /// Whether the next size is under the ceiling. Twice its bytes, since all the sizes before it take as
-    /// much again if nobody shrank between: so a thread that is held up in an old table, which can't be
-    /// freed then, keeps nobody from growing.
-    fn may_grow_from(&self, generation: &Generation) -> bool {
-        self.cells == 0 && Generation::bytes(generation.group_bits + 1, 0).saturating_mul(2) <= self.max_bytes
-    }
-
-    /// Looks at a few groups each time that as many keys as 1/64 of the slots have come. Doubles the table
-    /// when 60 % of its slots are in use and 40 % are not idle; halves it when no more than 6 % were
-    /// not idle at [`QUIET`] looks in a row, during which twice as many keys came: so a table whose keys
-    /// become idle all at once, at the edge of a window, keeps the size that it will need again.
-    fn look_at_load<K: Keeper>(&self, hash: Hash, keeper: &K, pin: &Pin) {
-        let generation = self.generation(pin);
-        let (claimed, slots) = (generation.claimed.get(), generation.slots());
-        let keys = claimed + self.took_idle.get();
-        if self.cells > 0 || generation.next.get(pin).is_some() || !keys.is_multiple_of((slots / 64).max(1)) {
-            return;
-        }
-        let sample = SAMPLE.min(generation.groups());
-        let first = hash.group(generation.group_bits);
-        let stride = generation.groups() / sample;
-        let group = |i| Group { generation, index: (first + i * stride) % generation.groups() };
-        let busy: u64 = (0..sample).map(|i| group(i).busy(keeper)).sum();
-        let seen = (sample * SLOTS) as u64;
-        if busy * 16 > seen {
-            generation.quiet.set(0);
-        } else if generation.quiet.add_one() + 1 >= QUIET {
-            let least = self.bits_uncrowded.get().max(self.bits_min.into());
-            if u64::from(generation.group_bits) > least {
-                self.start(generation, generation.group_bits - 1, pin);
-            }
-        }
-        if claimed * 5 >= slots * 3 && busy * 5 >= seen * 2 && self.may_grow_from(generation) {
-            self.start(generation, generation.group_bits + 1, pin);
-        }
-    }
-
     /// Hangs a next generation on `generation`, unless one is there or would be above the ceiling. Gives
     /// whether one is there now.
     fn start(&self, generation: &Generation, bits: u32, pin: &Pin) -> bool {
@@ -371,12 +318,6 @@ impl Drop for Table {
             last = unsafe { generation.next.take() };
         }
     }
-}
-
-/// The least number of group bits at which `keys` keys load a table by half or less.
-fn bits_for(keys: u64) -> u32 {
-    let groups = keys.saturating_mul(2).div_ceil(SLOTS as u64).max(1 << GROUP_BITS_MIN);
-    groups.next_power_of_two().ilog2()
 }
 
 /// A stay in the table, under one pin.

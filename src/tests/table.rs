@@ -203,7 +203,7 @@ fn threads_that_grow_at_once_evict_nobody_below_the_ceiling() {
     let ceiling = 2 * alone.capacity / 4 * group();
     for round in 0..10 {
         let table = Table::new(size(ceiling, 0)).expect("a table");
-        let granted = storm(&table, 6, 3000, 1, |_| BUSY);
+        let granted = storm(&table, [6, 3000, 1], false, |_| BUSY);
         let wrong = granted.iter().filter(|n| **n != LIMIT).count();
         assert!(wrong == 0 && table.counts().took_indebted == 0, "round {round}: {wrong} {:?}", table.counts());
     }
@@ -226,8 +226,9 @@ fn tables_that_were_left_behind_are_freed() {
     }
 }
 
-/// `threads` threads call `keys` keys in different orders; gives what each key was granted.
-fn storm(table: &Table, threads: u64, keys: u64, rounds: u64, rule: impl Fn(u64) -> Unit + Sync) -> Vec<u64> {
+/// `threads` threads call `keys` keys in different orders, and the first now and then maintains if it
+/// `maintains`; gives what each key was granted.
+fn storm(table: &Table, [threads, keys, rounds]: [u64; 3], maintains: bool, rule: impl Fn(u64) -> Unit + Sync) -> Vec<u64> {
     let granted: Vec<AtomicU64> = (0..keys).map(|_| AtomicU64::new(0)).collect();
     let start = Barrier::new(threads as usize);
     std::thread::scope(|scope| {
@@ -240,7 +241,7 @@ fn storm(table: &Table, threads: u64, keys: u64, rounds: u64, rule: impl Fn(u64)
                     if call(table, n, rule(i)) {
                         granted[n as usize].fetch_add(1, Relaxed);
                     }
-                    if thread == 0 && i % 64 == 63 {
+                    if maintains && thread == 0 && i % 64 == 63 {
                         table.maintain(&BUSY);
                     }
                 }
@@ -254,7 +255,7 @@ fn storm(table: &Table, threads: u64, keys: u64, rounds: u64, rule: impl Fn(u64)
 fn threads_grant_each_key_exactly_its_limit_while_the_table_grows() {
     for round in 0..60 {
         let table = Table::new(size(1 << 22, 0)).expect("a table");
-        let granted = storm(&table, 4, 50 + round, LIMIT, |_| BUSY);
+        let granted = storm(&table, [4, 50 + round, LIMIT], true, |_| BUSY);
         assert!(granted.iter().all(|n| *n == LIMIT), "{granted:?}");
         assert_eq!(table.counts().took_indebted, 0);
     }
@@ -267,7 +268,7 @@ fn threads_never_grant_a_key_more_than_its_limit_in_a_full_table() {
             // Every third call takes whatever it finds as idle, so that slots change hands all the time. To
             // move would be to forget what is idle, so the table has its one size.
             let table = Table::new(size(groups * group(), 1000)).expect("a table");
-            let granted = storm(&table, 4, 40 + round, 5, |i| if i % 3 == 0 { IDLE } else { BUSY });
+            let granted = storm(&table, [4, 40 + round, 5], true, |i| if i % 3 == 0 { IDLE } else { BUSY });
             assert!(granted.iter().all(|n| *n <= LIMIT), "{granted:?}");
         }
     }
