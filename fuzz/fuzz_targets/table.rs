@@ -140,8 +140,8 @@ impl History {
         let statistics = self.limiter.statistics();
         self.is_crowded |= statistics.takeovers_indebted > 0;
         // A newcomer to a full group may be refused for the debt that it would inherit, and is then not
-        // counted. To grow, the table needs room for the old one and for one of twice its size.
-        let is_at_ceiling = 3 * statistics.memory_bytes > self.ceiling && statistics.keys >= 4;
+        // counted. To grow, the table needs room for twice the next size.
+        let is_at_ceiling = 4 * statistics.memory_bytes > self.ceiling && statistics.keys >= 4;
         if !self.is_crowded && is_at_ceiling && self.model.is_fresh(key, self.now) {
             self.is_crowded = !self.model.agrees(call, got);
         }
