@@ -77,10 +77,9 @@ pub(crate) trait Keeper: Timed {
     }
 
     /// The word that a key may begin to live with which finds `word` in the slot it reserved, charged or
-    /// not: it owes what the floor says, too. `None` if a word cannot say that.
-    fn adopt(&self, word: Word, floor: Word) -> Option<Word> {
-        Some(self.join(word, floor))
-    }
+    /// not: it owes what the floor says, too, and is of now, so that whoever is late by now is judged no
+    /// earlier (what the key owed then is forgotten). `None` if a word cannot say that.
+    fn adopt(&self, word: Word, floor: Word, ring: Ring<'_>) -> Option<Word>;
 
     /// What an evicted key leaves in its slot.
     fn left_behind(&self, word: Word) -> Word {
@@ -109,8 +108,8 @@ pub(crate) trait Rule: Timed {
     }
 
     /// Runs before every attempt to replace `old` by `new`; what it does must do no harm if the
-    /// attempt fails.
-    fn before_write(&self, _old: Word, _new: Word, _ring: Ring<'_>) {}
+    /// attempt fails. `is_old` looks whether the word is `old` still.
+    fn before_write(&self, _old: Word, _new: Word, _ring: Ring<'_>, _is_old: impl Fn() -> bool) {}
 }
 
 /// The cells of one slot beside its word; none for algorithms that need no more than a word.

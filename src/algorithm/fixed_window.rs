@@ -144,6 +144,10 @@ impl Keeper for Call<'_> {
     fn join(&self, a: Word, b: Word) -> Word {
         if self.read(b).owes_more(self.read(a)) { b } else { a }
     }
+
+    fn adopt(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Option<Word> {
+        Some(self.word(self.read(self.join(word, floor))))
+    }
 }
 
 impl Rule for Call<'_> {

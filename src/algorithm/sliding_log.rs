@@ -166,8 +166,9 @@ impl Keeper for Call<'_> {
         a
     }
 
-    fn adopt(&self, word: Word, floor: Word) -> Option<Word> {
-        (floor.0 <= self.moment.now).then_some(word)
+    fn adopt(&self, word: Word, floor: Word, ring: Ring<'_>) -> Option<Word> {
+        let log = self.unpack(word);
+        (log.used > 0 && floor.0 <= self.latest(log, ring)).then_some(word)
     }
 
     fn left_behind(&self, word: Word) -> Word {
@@ -226,17 +227,15 @@ impl Rule for Call<'_> {
         self.newcomer(self.left_behind(word), floor, ring)
     }
 
-    fn before_write(&self, old: Word, _new: Word, ring: Ring<'_>) {
+    fn before_write(&self, old: Word, _new: Word, ring: Ring<'_>, is_old: impl Fn() -> bool) {
         let log = self.unpack(old);
         if log.newest > 0 {
             let b = self.plan.count_bits;
             let (cell, lap) = self.place(log.head.wrapping_sub(log.newest));
-            let held = ring.get(2 * cell);
-            // Only over an older lap: a caller that slept since it read `old` may find a newer one.
-            let newer_by = lap.wrapping_sub(held >> b) & low(self.head_bits() - self.plan.ring_bits);
-            let older = held == 0 || (newer_by > 0 && newer_by <= low(self.head_bits() - self.plan.ring_bits) / 2);
-            if older {
-                ring.replace(2 * cell, held, lap << b | log.newest);
+            let (held, new) = (ring.get(2 * cell), lap << b | log.newest);
+            // A caller that slept since it read `old` may find a newer call's, which it leaves alone.
+            if held != new && is_old() {
+                ring.replace(2 * cell, held, new);
             }
         }
         ring.raise(2 * self.place(log.head).0 + 1, self.now(log, ring));

@@ -202,6 +202,10 @@ impl Keeper for Call<'_> {
             joined => self.word(joined),
         }
     }
+
+    fn adopt(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Option<Word> {
+        Some(self.word(self.read(self.join(word, floor))))
+    }
 }
 
 impl Rule for Call<'_> {

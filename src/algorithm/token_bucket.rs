@@ -142,6 +142,10 @@ impl Keeper for Call<'_> {
     fn join(&self, a: Word, b: Word) -> Word {
         if self.owed(b) > self.owed(a) { b } else { a }
     }
+
+    fn adopt(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Option<Word> {
+        Some(self.owing(self.owed(self.join(word, floor))))
+    }
 }
 
 impl<'p> Rule for Call<'p> {

@@ -128,7 +128,7 @@ impl<'t> Group<'t> {
                     return Some(outcome);
                 }
                 Step::Write(charged, outcome) | Step::Mend(charged, outcome) => {
-                    rule.before_write(word, charged, ring);
+                    rule.before_write(word, charged, ring, || slot.word() == word);
                     if slot.swap_word(word, charged.with_epoch(word.epoch())) {
                         return Some(outcome);
                     }
@@ -143,7 +143,7 @@ impl<'t> Group<'t> {
             let slot = self.slot(*at);
             let (tag, word) = (slot.tag(), slot.word());
             let live = tag != Tag::EMPTY && !tag.is_reserved() && tag.matches(word);
-            live && !keeper.rank(word, self.ring::<K>(*at)).is_idle()
+            live && !keeper.again().rank(word, self.ring::<K>(*at)).is_idle()
         };
         (0..SLOTS).filter(busy).count() as u64
     }
@@ -263,7 +263,7 @@ impl<'t> Group<'t> {
                 Step::Keep(outcome) => {
                     // A refusal or a peek. The word may hold the charge of another call, which counts
                     // once the tag is settled.
-                    let end = match rule.keeper().adopt(word, floor) {
+                    let end = match rule.keeper().adopt(word, floor, ring) {
                         None => tag.dropped(),
                         Some(adopted) if slot.swap_word(word, adopted.with_epoch(word.epoch())) => tag.settled(),
                         Some(_) => continue,
@@ -272,7 +272,7 @@ impl<'t> Group<'t> {
                     return Ok(outcome);
                 }
                 Step::Write(charged, outcome) | Step::Mend(charged, outcome) => {
-                    rule.before_write(word, charged, ring);
+                    rule.before_write(word, charged, ring, || slot.word() == word);
                     if !slot.swap_word(word, charged.with_epoch(word.epoch())) {
                         continue;
                     }

@@ -136,7 +136,15 @@ impl<K: Keeper> Rule for Carry<K> {
         if joined == word { Step::Keep(()) } else { Step::Write(joined, ()) }
     }
 
-    fn newcomer(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Step<()> {
-        Step::Write(self.keeper.join(self.keeper.join(self.word, word), floor), ())
+    /// Idle by now, it is forgotten; the mover was held up, and the key may have come, spent and been
+    /// forgotten in the next generation since, so that its word is not all that it owed.
+    fn newcomer(&self, word: Word, floor: Word, ring: Ring<'_>) -> Step<()> {
+        if self.keeper.rank(self.word, Ring::new(&[])).is_idle() {
+            return Step::Keep(());
+        }
+        match self.keeper.adopt(self.keeper.join(self.word, word), floor, ring) {
+            Some(word) => Step::Write(word, ()),
+            None => Step::Keep(()),
+        }
     }
 }

@@ -90,7 +90,8 @@ impl Group<'_> {
             if !tag.matches(word) {
                 return Ok((at, tag, word, Victim::Vacant));
             }
-            let rank = keeper.rank(word, self.ring::<K>(at));
+            // As of now: to a keeper older than the word, it may be one that cannot be, which counts as idle.
+            let rank = keeper.again().rank(word, self.ring::<K>(at));
             if rank.is_idle() {
                 return Ok((at, tag, word, Victim::Live(rank)));
             }

@@ -1,6 +1,7 @@
 //! Tests that go through the public face only: the engine against its dull twins (`model`), the laws
 //! that every limiter keeps (`laws`), calls that are late (`late`), and the faults of other limiters as
-//! cases (`faults`). `table` and `loom` test the table alone, under a rule of their own (`unit`).
+//! cases (`faults`). `table` and `loom` test the table alone, under a rule of their own (`unit`), and `held_up`
+//! with callers that stop between two steps.
 //!
 //! Time is a value in all of them; nothing sleeps.
 
@@ -8,6 +9,8 @@
 mod faults;
 #[cfg(all(feature = "capi", not(loom)))]
 mod header;
+#[cfg(not(loom))]
+mod held_up;
 #[cfg(not(loom))]
 mod late;
 #[cfg(not(loom))]

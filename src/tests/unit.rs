@@ -40,6 +40,10 @@ impl Keeper for Unit {
     fn join(&self, a: Word, b: Word) -> Word {
         if b.payload() > a.payload() { b } else { a }
     }
+
+    fn adopt(&self, word: Word, floor: Word, _ring: Ring<'_>) -> Option<Word> {
+        Some(self.join(word, floor))
+    }
 }
 
 impl Rule for Unit {
