@@ -87,7 +87,9 @@ impl Limiter {
     /// Whoever gives the time gives it in every call of this limiter, from one clock: nanoseconds of
     /// any origin for buckets and logs, since the Unix epoch where windows or calendars are aligned. A
     /// time up to 60 s behind the latest is judged at the latest; one further behind says that the
-    /// clock was set back, and time goes on from the latest. Times above 2^62 are taken as 2^62.
+    /// clock was set back, and time goes on from the latest. Times above 2^62 are taken as 2^62. (A
+    /// thread that is held up for more than 60 s after it read its clock looks like a clock set back, and moves
+    /// time forward for all keys; calls without a time ask the clock again instead.)
     #[must_use]
     pub fn allow_at(&self, key: impl AsRef<[u8]>, cost: u64, now_ns: u64) -> bool {
         self.run(key.as_ref(), Ask { cost, peek: false }, || now_ns, AllowOnly)
@@ -141,13 +143,17 @@ impl Limiter {
         let mut calls = calls.map(|(key, cost)| (self.hash_of(key), Ask { cost, peek: false }));
         loop {
             let mut chunk = [None; BATCH];
-            let visit = self.table.visit();
             for place in &mut chunk {
-                *place = calls.next().inspect(|(hash, _)| visit.prefetch(*hash));
+                *place = calls.next();
             }
-            for (hash, ask) in chunk.iter().flatten() {
-                sink(self.answer(*hash, *ask, moment, Decide));
+            // The visit ends before the caller's code runs again: it keeps old tables from being freed.
+            let visit = self.table.visit();
+            for (hash, _) in chunk.iter().flatten() {
+                visit.prefetch(*hash);
             }
+            let decisions = chunk.map(|call| call.map(|(hash, ask)| self.answer(hash, ask, moment, Decide)));
+            drop(visit);
+            decisions.into_iter().flatten().for_each(&mut sink);
             if chunk[BATCH - 1].is_none() {
                 return;
             }

@@ -29,7 +29,7 @@ impl Table {
     /// Looks at a few groups each time that as many keys as 1/64 of the slots have come. Doubles the table
     /// when 60 % of its slots are in use and 40 % are not idle; halves it when no more than 6 % were
     /// not idle at [`QUIET`] looks in a row, during which twice as many keys came: so a table whose keys
-    /// become idle all at once, at the edge of a window, keeps the size that it will need again.
+    /// become idle all at once, at the edge of a window, is not halved for that alone.
     pub(super) fn look_at_load<K: Keeper>(&self, hash: Hash, keeper: &K, pin: &Pin) {
         let generation = self.generation(pin);
         let (claimed, slots) = (generation.claimed.get(), generation.slots());

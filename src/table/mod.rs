@@ -79,6 +79,7 @@ const MAX_BYTES: u64 = 516 << 20;
 
 /// Pins after which garbage is freed, if no other thread is in a call.
 const EPOCHS: usize = 4;
+
 /// How large a table is and may become.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {

@@ -29,8 +29,8 @@
 //! | - | 1 | - | frozen: the table moves on, look in the next generation |
 //!
 //! The version counts re-labellings modulo 32, its low two bits are compared with the word's epoch.
-//! To be fooled by the wrap, a thread must sleep through 32 takeovers of one slot between two
-//! adjacent instructions and wake when the same key holds it again.
+//! To be fooled by the wrap, a thread must sleep through 8 to 32 takeovers of one slot between
+//! two adjacent instructions and wake when the same key holds it again.
 
 use super::memory::Zeroable;
 use crate::sync::{AtomicU64, Ordering};

@@ -1077,3 +1077,28 @@ fn threads_keep_the_bound_of_a_log_in_every_period() {
         assert_eq!(limiter.peek_at("k", 0, now).remaining(), 100 - held);
     }
 }
+
+/// For laps of its ring no call begins at a place where one of another length began before: that length is forgotten.
+#[test]
+fn a_log_takes_no_old_length_for_a_new_one() {
+    for (limit, laps) in [(262_143u64, 9), (131_077, 9), (65_535, 513)] {
+        let rule = Rule::Log { limit, period: SECOND }.limit().expect("a limit");
+        let limiter = Limiter::builder(rule).time_grain(0).build().expect("memory for a group");
+        let half = limit.next_power_of_two() / 2;
+        let mut now = TODAY;
+        let mut go = |cost| {
+            now += 2 * SECOND;
+            assert!(limiter.allow_at("k", cost, now));
+            now
+        };
+        go(half);
+        go(half - 1);
+        (1..laps).for_each(|_| _ = (go(half), go(half)));
+        go(1);
+        let last = go(1);
+        assert!(limiter.allow_at("k", limit - 11, last + 9 * SECOND / 10));
+        assert!(limiter.allow_at("k", 10, last + 9 * SECOND / 10));
+        let granted = (0..limit).filter(|_| limiter.allow_at("k", 1, last + SECOND)).count();
+        assert_eq!(granted, 1, "{limit} after {laps} laps");
+    }
+}
