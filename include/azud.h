@@ -40,11 +40,13 @@
  *
  * TIME
  *
- * A call reads the clock once (azud_limiter_now), a batch once for all its calls. Each has a twin in
+ * A call reads the clock once (azud_limiter_now), a batch once for all its calls; again only where the
+ * reading is behind that of another thread. Each has a twin in
  * _at that takes `now_ns`, nanoseconds since the Unix epoch: an event loop has the time already, and
  * tests and replays own it. Times above 2^62 are taken as 2^62. Time never goes back: a `now_ns` up to
  * 60 s behind the latest one that the limiter has seen is judged at that latest one; further behind,
- * the clock was set back, and time goes on from where it was. So give one limiter one clock.
+ * the clock was set back, and time goes on from where it was. So give one limiter one clock, and give a
+ * time soon: a thread that is held up for over 60 s before it does moves time forward for all keys.
  *
  * CONVENTIONS
  *
@@ -249,9 +251,9 @@ typedef struct azud_options {
     uint64_t expected_keys;
     /**
      * How far one thread's clock may run ahead of what the other threads know, in nanoseconds; 0 is
-     * the default of 1000000 (1 ms), 1000000000 (1 s) is the most. A call is judged at the latest time known, so a smaller grain
-     * orders the threads more finely and writes a shared word more often. AZUD_TIME_GRAIN_EXACT: no
-     * slack at all, every later time is known to all at once.
+     * the default of 1000000 (1 ms), 1000000000 (1 s) is the most. A call is judged at the latest time
+     * known, so a smaller grain orders the threads more finely and writes a shared word more often.
+     * AZUD_TIME_GRAIN_EXACT: no slack at all, every later time is known to all at once.
      */
     uint64_t time_grain_ns;
     /**
@@ -262,8 +264,7 @@ typedef struct azud_options {
 
 /**
  * What a limiter counts about itself. Every event is counted once; together the numbers are not one
- * instant.
- * Start from AZUD_STATS_INIT.
+ * instant. Start from AZUD_STATS_INIT.
  */
 typedef struct azud_stats {
     /**

@@ -38,15 +38,15 @@ pub(crate) struct Moment<'g> {
 }
 
 impl Moment<'_> {
-    /// This moment, or `latest` if that is later by now. To be asked after reading what is to be judged:
-    /// a word is written at most a grain after `latest`, and forgotten at `latest`, so that nothing that
-    /// was read is of a time which this one cannot know of, however long the caller was held up before.
-    pub(crate) fn again(self) -> Self {
+    /// The moment `latest`, if that is later than this one by now. To be asked after reading what is to be
+    /// judged: a word is written at most a grain after `latest`, and forgotten at `latest`, so that nothing
+    /// that was read is of a time which is not known of, however long the caller was held up before.
+    pub(crate) fn again(self) -> Option<Self> {
         // Relaxed: what was read before was read with acquire from whoever was ahead of this call, and
         // that caller had published its time, or seen it published, before it wrote.
         let latest = self.guard.latest.load(Relaxed);
-        let late = latest.saturating_sub(self.now);
-        Moment { now: self.now + late, lead: self.lead + late, ..self }
+        let late = latest.checked_sub(self.now).filter(|late| *late > 0)?;
+        Some(Moment { now: latest, lead: self.lead + late, ..self })
     }
 
     /// The moment `latest`: no call that begins from now on is judged before it.
@@ -225,10 +225,11 @@ mod tests {
     fn a_moment_keeps_up_with_the_latest() {
         let guard = TimeGuard::new(1000, 60 * SECOND, MAX, END);
         let (early, ahead) = (guard.moment(|| 10_000), guard.moment(|| 10_900));
-        assert_eq!((ahead.again().now, ahead.published().now), (10_900, 10_000));
+        assert!(ahead.again().is_none() && early.again().is_none());
+        assert_eq!(ahead.published().now, 10_000);
         let _ = at(&guard, 3600 * SECOND);
         for moment in [early, ahead] {
-            let again = moment.again();
+            let again = moment.again().expect("time went on");
             assert_eq!((again.now, again.lead), (3600 * SECOND, 3600 * SECOND - moment.now));
             assert_eq!(moment.published().now, 3600 * SECOND);
         }

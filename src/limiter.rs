@@ -138,7 +138,13 @@ impl Limiter {
         self.batch(calls.into_iter(), || now_ns, sink);
     }
 
-    fn batch<'k>(&self, calls: impl Iterator<Item = (&'k [u8], u64)>, clock: impl Fn() -> u64, mut sink: impl FnMut(Decision)) {
+    /// The batch at the time that `clock` says, which is asked again where one reading is not enough.
+    pub(crate) fn batch<'k>(
+        &self,
+        calls: impl Iterator<Item = (&'k [u8], u64)>,
+        clock: impl Fn() -> u64,
+        mut sink: impl FnMut(Decision),
+    ) {
         let moment = self.guard.moment(clock);
         let mut calls = calls.map(|(key, cost)| (self.hash_of(key), Ask { cost, peek: false }));
         loop {

@@ -132,7 +132,7 @@ impl<'p> Call<'p> {
 
 impl Timed for Call<'_> {
     fn again(&self) -> Self {
-        Call::new(self.plan, self.moment.again(), self.ask)
+        self.moment.again().map_or(*self, |moment| Call::new(self.plan, moment, self.ask))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A log remembers every admitted call of the last W ns. The word says where the log lies in the
 //! slot's ring, which has room for `limit` units; a call of cost c takes c positions and writes the
-//! first. The head only counts up, so that a position's lap (how often the head has come by) tells
-//! old cells from new ones.
+//! first. The head only counts up, and a position's lap (how often the head has come by) is in its cell,
+//! so that whoever means to replace the cell of one lap does not replace that of the next.
 //!
 //! ```text
 //!  57                  2b                  b                   0
@@ -19,11 +19,11 @@
 //!
 //! A call is admitted by the compare-and-swap of the word alone. What it needs in the ring is there
 //! before: (1) the length of the newest call, which until then stands in the word only, is copied to
-//! its cell; whoever does it writes the same. (2) The time cell at the head is *raised* to the call's
+//! its cell, if the word still says so after the cell was read; whoever does it writes the same. (2) The time cell at the head is *raised* to the call's
 //! time. If several calls race for the head, the winner's time is the latest of theirs: a time at
 //! which the winner was still under way, so that its call is judged at the latest time seen.
 //!
-//! A caller that sleeps for a whole period between reading the word and this step could raise the time
+//! A caller that sleeps for a whole period between reading the word and step (2) could raise the time
 //! of an entry that has come to lie there: that entry would leave later, never earlier.
 //!
 //! The work is constant for each admitted call: every entry is written once, and passed once when it
@@ -140,7 +140,7 @@ impl<'p> Call<'p> {
 
 impl Timed for Call<'_> {
     fn again(&self) -> Self {
-        Call::new(self.plan, self.moment.again(), self.ask)
+        self.moment.again().map_or(*self, |moment| Call::new(self.plan, moment, self.ask))
     }
 }
 

@@ -366,12 +366,16 @@ unsafe fn answer_batch(
         // None is left out: the line above has seen them all.
         let keyed = calls.iter().filter_map(|call| Some((key(call).ok()?, call.cost)));
         let mut places = (0..count).map(|at| out.wrapping_add(at));
-        limiter.check_batch_each(keyed, now_ns.unwrap_or_else(|| limiter.now()), |decision| {
-            if let Some(place) = places.next() {
-                // SAFETY: one of the `count` places that the caller vouches for.
-                unsafe { place.write(decision.into()) };
-            }
-        });
+        limiter.batch(
+            keyed,
+            || now_ns.unwrap_or_else(|| limiter.now()),
+            |decision| {
+                if let Some(place) = places.next() {
+                    // SAFETY: one of the `count` places that the caller vouches for.
+                    unsafe { place.write(decision.into()) };
+                }
+            },
+        );
         Ok(AZUD_OK as i32)
     })
 }

@@ -27,9 +27,9 @@ pub struct azud_options {
     /// How many keys to make room for at the start; more come in by growth, up to the ceiling.
     pub expected_keys: u64,
     /// How far one thread's clock may run ahead of what the other threads know, in nanoseconds; 0 is
-    /// the default of 1000000 (1 ms), 1000000000 (1 s) is the most. A call is judged at the latest time known, so a smaller grain
-    /// orders the threads more finely and writes a shared word more often. AZUD_TIME_GRAIN_EXACT: no
-    /// slack at all, every later time is known to all at once.
+    /// the default of 1000000 (1 ms), 1000000000 (1 s) is the most. A call is judged at the latest time
+    /// known, so a smaller grain orders the threads more finely and writes a shared word more often.
+    /// AZUD_TIME_GRAIN_EXACT: no slack at all, every later time is known to all at once.
     pub time_grain_ns: u64,
     /// Must be 0.
     pub reserved: [u64; 4],
@@ -92,8 +92,7 @@ impl azud_options {
 }
 
 /// What a limiter counts about itself. Every event is counted once; together the numbers are not one
-/// instant.
-/// Start from AZUD_STATS_INIT.
+/// instant. Start from AZUD_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct azud_stats {

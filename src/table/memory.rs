@@ -59,8 +59,11 @@ mod real {
         cfg!(unix) && layout.size() >= LARGE
     }
 
-    /// A piece of zeros of a layout whose size is not 0.
-    fn take(layout: Layout) -> Option<NonNull<u8>> {
+    /// A piece of zeros.
+    ///
+    /// # Safety
+    /// The layout's size is not 0.
+    unsafe fn take(layout: Layout) -> Option<NonNull<u8>> {
         #[cfg(unix)]
         if is_mapped(layout) {
             let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -99,7 +102,8 @@ mod real {
             if len == 0 {
                 return Some(Zeroed::none());
             }
-            let piece = take(layout::<T>(len)?)?;
+            // SAFETY: `len` is not 0, and a `T` has a size.
+            let piece = unsafe { take(layout::<T>(len)?) }?;
             let skip = piece.align_offset(align_of::<T>());
             // SAFETY: to align within the piece takes at most the bytes that `layout` added for it.
             let first = unsafe { piece.add(skip) }.cast::<T>();
